@@ -22,7 +22,7 @@ import type {
 } from '../shared/model/notification-views.ts'
 import type { ObjectOrders } from '../shared/model/object-order.ts'
 import type { removalsViewSchema } from '../shared/model/removal-views.ts'
-import type { RenderView, VariantsView } from '../shared/model/render-views.ts'
+import type { OriginView, RenderView, VariantsView } from '../shared/model/render-views.ts'
 import type { Applicable } from '../shared/model/resources.ts'
 import type { RotationAnswer } from '../shared/model/rotation-views.ts'
 import type { SavedQueryInput, SavedQueryView } from '../shared/model/saved-queries.ts'
@@ -178,6 +178,7 @@ interface OtherRoutes {
   'GET /projects/:project/services/:name/why': Read<WhyView>
   'GET /projects/:project/services/:name/render': Read<RenderView>
   'GET /projects/:project/services/:name/variants': Read<VariantsView>
+  'GET /projects/:project/services/:name/origin': Read<OriginView>
   'POST /projects/:project/services/:name/diff': Write<DiffView, DiffRequest>
   'POST /projects/:project/delete-services': Write<DeleteServicesAnswer, z.input<typeof deleteServicesSchema>>
   'POST /suspend': Write<SuspendAnswer>

@@ -248,6 +248,7 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'agent/reconcile/snapshot/watch/served-kinds.ts': 'asks discovery what is served, through the port',
   'server/render/liquid/engine.ts': 'text in, text out: named only because it has a library',
   'server/render/excerpts.ts': 'reads the lines of problems through the tree',
+  'server/render/origins.ts': 'looks up the files of objects in the tree',
   'server/render/kustomize/remote-trees.ts': 'opens remote bases through their port',
   'server/render/liquid/files.ts': 'reads partials through the tree',
   'server/render/kustomize/scan.ts': 'reads what a kustomization names through the tree',

@@ -102,6 +102,7 @@ const RIGHT_OF_ROUTE: Readonly<Record<string, RouteRight>> = {
   [`GET ${SERVICE}/dependencies`]: object('read', 'Service'),
   [`GET ${SERVICE}/render`]: object('render', 'Service'),
   [`GET ${SERVICE}/variants`]: object('render', 'Service'),
+  [`GET ${SERVICE}/origin`]: object('render', 'Service'),
   // A proposed spec takes the rights of a write, too.
   [`POST ${SERVICE}/diff`]: object('render', 'Service'),
   [`POST ${SERVICE}/sync`]: object('sync', 'Service'),

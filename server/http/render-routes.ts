@@ -1,8 +1,9 @@
 // The rendered objects of a service for a caller.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
+import { parseRefKey } from '../../shared/kube/object.ts'
 import { nameSchema } from '../../shared/model/ids.ts'
-import { renderViewSchema, variantsViewSchema } from '../../shared/model/render-views.ts'
+import { originViewSchema, renderViewSchema, variantsViewSchema } from '../../shared/model/render-views.ts'
 import { parseServiceSpec } from '../ingest/known-specs.ts'
 import { fails } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
@@ -41,6 +42,32 @@ export function renderRoutes(deps: Pick<AdminDeps, 'renders' | 'clock' | 'princi
           summary: 'Render a service, for one cluster or without a cluster; changes nothing',
           ...fails(422, 502),
         },
+      },
+    )
+    .get(
+      '/projects/:project/services/:name/origin',
+      async ({ params: { project, name }, query: { cluster, object, revision = null }, request }) => {
+        const key = { kind: 'Service', project, name } as const
+        const held = await store.getResource(key)
+        if (held === null) throw keyNotFound(key)
+        await requireCluster(deps, principal(request), { name: cluster, project, spec: parseServiceSpec(held.spec) })
+        const view = await turns.run(principal(request).id, () => renders.origin({ project, service: name }, cluster, object, revision))
+        if (view === null) throw keyNotFound(key)
+        return view
+      },
+      {
+        params,
+        query: z.object({
+          cluster: nameSchema,
+          object: z
+            .string()
+            .max(1_024)
+            .refine((text) => parseRefKey(text) !== null, 'expected GROUP/KIND/NAMESPACE/NAME, such as apps/Deployment/shop/web')
+            .describe('GROUP/KIND/NAMESPACE/NAME; the group is empty for the core group, the namespace for an object without one'),
+          revision: z.coerce.number().int().min(1).optional().describe('Number of a revision of the service; default: what was read last'),
+        }),
+        response: originViewSchema,
+        detail: { summary: 'The file of the repository that an object of a service is made of', ...fails(422, 502) },
       },
     )
     .get(

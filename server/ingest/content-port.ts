@@ -7,6 +7,7 @@ import type { AppError } from '../../shared/protocol/error.ts'
 import type { ConfigLayer } from '../render/config-merge.ts'
 import type { ClusterInputs } from '../render/inputs.ts'
 import type { RemoteBase } from '../render/kustomize/remote.ts'
+import type { ManifestOrigin } from '../render/manifests.ts'
 import type { RenderSettings } from '../render/overrides-of.ts'
 import type { PipelineOutcome } from '../render/pipeline.ts'
 import type { SandboxProgram } from '../render/sandbox.ts'
@@ -86,11 +87,19 @@ export interface RenderAnswer extends PipelineOutcome {
   tools: Readonly<Record<string, string | null>>
 }
 
+/** `origin` null: the render has no such object. `failed`: why it does not render. */
+export interface OriginAnswer {
+  origin: ManifestOrigin | null
+  failed: string | null
+}
+
 export interface Renders {
   /** Renders one service for one cluster. Errors of its files and of this server are the result. */
   run(request: RenderRequest): Promise<RenderAnswer>
   /** The Helm values of its charts, each with its level (CG9). Absent means that it cannot tell. */
   helmValues?(request: RenderRequest): Promise<ExplainedValue[]>
+  /** The file that the object of this row is made of (RH8). Absent: it cannot tell. */
+  originOf?(request: RenderRequest, row: string): Promise<OriginAnswer>
   /** Version of a program; null when it is missing. Throws AppError when it must not run here. */
   version(program: SandboxProgram): Promise<string | null>
 }

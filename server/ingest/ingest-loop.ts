@@ -262,6 +262,7 @@ class IngestLoop implements Ingest {
   readonly factsOf: Ingest['factsOf'] = (clusters) => this.facts.of(clusters)
   readonly siteOf: Ingest['siteOf'] = (clusters) => this.facts.siteOf(clusters)
   readonly helmValues: Ingest['helmValues'] = (...asked) => this.deps.renderer.helmValues(...asked)
+  readonly originOf: Ingest['originOf'] = (...asked) => this.deps.renderer.originOf(...asked)
   readonly render: Ingest['render'] = (...asked) => this.deps.renderer.render(...asked)
   readonly renderBy: Ingest['renderBy'] = (by) => this.deps.renderer.renderBy(by)
   readonly rendersNaming: Ingest['rendersNaming'] = (objects) => this.deps.renderer.rendersNaming(objects)

@@ -45,6 +45,8 @@ export interface Ingest {
   readonly rendersNaming: ServiceRenderer['rendersNaming']
   /** CG9: explains the values of Helm charts. */
   readonly helmValues: ServiceRenderer['helmValues']
+  /** RH8: finds the file that an object is made of. */
+  readonly originOf: ServiceRenderer['originOf']
   /** Facts of clusters, for other renders. */
   readonly factsOf: KnownFacts['of']
   /** Values that clusters report of their ConfigMaps, for other renders. */

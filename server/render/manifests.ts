@@ -11,12 +11,24 @@ import { decodeUtf8 } from './utf8.ts'
 /** Levels of Lists within Lists that are followed; deeper ones are refused. */
 const LIST_DEPTH_MAX = 4
 
+/** Where people find what an object is made of. */
+export interface ManifestOrigin {
+  /** Label of its source. */
+  source: string
+  /** Path in the source. Null: a program made the object and does not say of what. */
+  file: string | null
+  /** From 1. Null where the object is not written in the file itself, such as in a template. */
+  line: number | null
+}
+
 export interface Manifest {
   object: K8sObject
   /** `file:line:column`. */
   place: string
   /** The place of a field with a wrong name (RN10). Absent if nothing was wrong when it was read. */
   placeOf?: (path: readonly PropertyKey[]) => string
+  /** Absent: nobody asked for it. */
+  origin?: ManifestOrigin
 }
 
 export interface Manifests {

@@ -10,7 +10,7 @@ import type { Problem } from '../../shared/protocol/error.ts'
 import { ROW_DOC_BYTES_MAX, ROW_ID_BYTES_MAX } from '../../shared/protocol/routes.ts'
 import { doubted } from './for-nobody.ts'
 import { type DeclaredScopes, declaredScopes, scopeOf } from './kind-scope.ts'
-import type { Manifest, Manifests } from './manifests.ts'
+import type { Manifest, ManifestOrigin, Manifests } from './manifests.ts'
 import { nameFaults } from './object-names.ts'
 import { type RenderBounds, refusedObject, setProblems } from './render-bounds.ts'
 import { errorsText } from './spec-problems.ts'
@@ -28,6 +28,8 @@ export interface RenderedObjects {
   /** The part of `count` that is not objects of the revision: hooks, and skipped ones. */
   hooks: number
   warnings: Problem[]
+  /** By row, of objects that have one. Absent: nobody asked for it. */
+  origins?: ReadonlyMap<string, ManifestOrigin>
 }
 export interface FailedRender {
   kind: 'failed'
@@ -61,11 +63,20 @@ export function rowsOf(input: RowsOf, { found, problems: given, warnings }: Mani
     problems.push({ path: input.path, message: `${found.length} objects, more than ${RENDER_OBJECTS_MAX} in one service; split it` })
   const scopes = declaredScopes(found.map(({ object }) => object))
   const ofRows: Problem[] = []
-  const objects = problems.length > RENDER_PROBLEMS_MAX ? new Map() : toRows(input, found, scopes, ofRows)
+  const origins = new Map<string, ManifestOrigin>()
+  const objects = problems.length > RENDER_PROBLEMS_MAX ? new Map() : toRows(input, found, scopes, ofRows, origins)
   problems.push(...(input.isDoubtful === true ? doubted(ofRows) : ofRows))
   if (problems.length > 0) return failedRender(problems)
   const hooks = found.filter(({ object }) => ['hook', 'skipped'].includes(orderOf(object.metadata.annotations).kind)).length
-  return { kind: 'rendered', objects, digest: setDigest(objects), count: objects.size, hooks, warnings: sortedProblems(warnings) }
+  const rendered: RenderedObjects = {
+    kind: 'rendered',
+    objects,
+    digest: setDigest(objects),
+    count: objects.size,
+    hooks,
+    warnings: sortedProblems(warnings),
+  }
+  return origins.size === 0 ? rendered : { ...rendered, origins }
 }
 
 /** RN3. `version`: a commit id, or what a source says of itself. */
@@ -103,9 +114,15 @@ function byPlace({ at: a }: { at: Place }, { at: b }: { at: Place }): number {
   return a[1] - b[1] || a[2] - b[2]
 }
 
-function toRows(input: RowsOf, found: readonly Manifest[], scopes: DeclaredScopes, problems: Problem[]): Map<string, string> {
+function toRows(
+  input: RowsOf,
+  found: readonly Manifest[],
+  scopes: DeclaredScopes,
+  problems: Problem[],
+  origins: Map<string, ManifestOrigin>,
+): Map<string, string> {
   const rows = new Map<string, { doc: string; place: string; object: K8sObject }>()
-  for (const { object, place, placeOf } of found) {
+  for (const { object, place, placeOf, origin } of found) {
     for (const { at, message } of nameFaults(object)) problems.push({ path: placeOf?.(at) ?? place, message })
     const placed = withNamespace(object, input.namespace, scopes)
     if (placed === null) {
@@ -125,6 +142,7 @@ function toRows(input: RowsOf, found: readonly Manifest[], scopes: DeclaredScope
       problems.push({ path: place, message: `${refText(ref)} is larger than ${ROW_DOC_BYTES_MAX / 1024 / 1024} MiB` })
     if (Buffer.byteLength(id) > ROW_ID_BYTES_MAX) problems.push({ path: place, message: 'kind, namespace and name together are too long' })
     if (first === undefined) rows.set(id, { doc, place, object: placed })
+    if (first === undefined && origin !== undefined) origins.set(id, origin)
   }
   const docs = new Map([...rows].sort(([a], [b]) => (a < b ? -1 : 1)).map(([id, { doc }]) => [id, doc]))
   if (input.bounds !== undefined) problems.push(...setProblems(input.bounds, input.path, docs))

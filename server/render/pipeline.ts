@@ -21,6 +21,7 @@ import { Meter } from './liquid/limits.ts'
 import { type Manifest, type Manifests, readManifests } from './manifests.ts'
 import { type Mark, markedMapping, markedObject, markedValue, onceMarked, PLAIN_MARK, withMarks } from './marks.ts'
 import { failedRender, noManifests, type RenderResult, rowsOf, versionText } from './object-rows.ts'
+import { withOrigins } from './origins.ts'
 import type { RenderSettings } from './overrides-of.ts'
 import { applyPatches } from './patch/patches.ts'
 import { ProgramStopped } from './program-answer.ts'
@@ -66,6 +67,8 @@ export interface PipelineInput {
   mark?: Mark | undefined
   /** The result is shown: it is rendered with marks in place of all secrets. */
   forPeople?: boolean | undefined
+  /** The result says of which file each object is made. */
+  wantsFiles?: boolean | undefined
 }
 
 export interface PipelineDeps {
@@ -200,6 +203,8 @@ async function renderParts(deps: PipelineDeps, unplaced: PipelineInput, recorder
       (await deps.renderers[renderer.renderer](jobOf(deps, input, { index, job, named, spec, recorder })))
     const isDoubtful = isForNobody(input, recorder)
     const part = partOf(source, sources, rendered, { ofInputs: isDoubtful, ofTexts: isDoubtful && renderer.renderer !== 'raw' })
+    if (input.wantsFiles === true && rendered.kind === 'rendered')
+      part.found = await withOrigins(part.found, { label: source.label, prefix: prefixOf(source, sources), tree: job.tree }, rendered)
     const missing = part.found.length > 0 ? null : await missingFolder(job, versionText(source.opened.version))
     if (missing !== null && sources.length === 1) return { kind: 'failed', code: 'no_manifests', message: missing, problems: [] }
     // RD6: of several sources one that lost its files would take its objects with it.
@@ -274,6 +279,7 @@ function jobOf({ sandbox, once, charts, bases, openSops, signal }: PipelineDeps,
   const note = (path: InputRead) => noteInput(recorder, settings.config, index, path)
   return {
     ...{ id, namespace, spec: parts.spec, source: parts.job, named: parts.named, signal, plainInputs },
+    wantsFiles: input.wantsFiles === true,
     once: (names, run) =>
       once(names, run, recorder.hasSecret).catch((error: unknown) => {
         // Another render may have been the one that ran it.

@@ -1,5 +1,6 @@
 // The port that helm, kustomize, Liquid, TypeScript and exec renderers fill: one source's files and inputs → YAML or JSON texts, or everything that is wrong with them.
 // What comes after (reading the texts, patches, labels, namespaces, rows) is the same for all.
+import type { K8sObject } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { HelmValues, RenderSpec } from '../../shared/model/render.ts'
 import type { AppError, Problem } from '../../shared/protocol/error.ts'
@@ -68,6 +69,8 @@ export interface RenderJob {
   charts?: (repository: string, name: string, version: string) => Promise<ReadonlyMap<string, Uint8Array>>
   /** A remote base at the revision of this render, recorded as an input. Absent means that nothing is fetched here. */
   bases?: (base: RemoteBase) => Promise<OpenedBase>
+  /** The result shall say of which file each object is made, at the cost of time. */
+  wantsFiles?: boolean
   sandbox: Sandbox
   /**
    * The output of a program for exactly these parts, which identify its whole input; runs the program if the output is
@@ -85,6 +88,11 @@ export type RendererResult =
       warnings: Problem[]
       /** Files that a program read and wrote anew, where it matters how they were (SOPS). */
       originals?: ReadonlyMap<string, Uint8Array>
+      /**
+       * File of the source that an object is made of. Null means that it is not known. Without this function, the names
+       * in `files` are those of the files.
+       */
+      fileOf?: (rendered: string, object: K8sObject) => string | null
     }
   /**
    * `ofInputs`: those that other inputs may solve, such as a refusal by a running template. `files`: those that

@@ -51,7 +51,7 @@ export function createRenderJobs({
   sandbox,
   renderers,
   rowsBytesMax = ROWS_BYTES_MAX,
-}: RenderJobsDeps): Pick<Jobs, 'render' | 'helm.values' | 'tools.version' | 'patches.check' | 'texts.render'> {
+}: RenderJobsDeps): Pick<Jobs, 'render' | 'helm.values' | 'object.origin' | 'tools.version' | 'patches.check' | 'texts.render'> {
   const once = createOnce({ get: answerBefore, put: keepAnswer })
   return {
     'tools.version': async ({ program }) => ({ value: { version: await sandbox.version(program) } }),
@@ -61,6 +61,15 @@ export function createRenderJobs({
       const deps = { renderers, sandbox, once, charts: chartsOf(sources), bases: basesOf(sources), openSops, signal }
       const values = await explainCharts(deps, await inputOf(sources, order))
       return { value: {}, data: new TextEncoder().encode(JSON.stringify(values.slice(0, EXPLAINED_MAX))) }
+    },
+    'object.origin': async ({ render, row }, signal) => {
+      const deps = { renderers, sandbox, once, charts: chartsOf(sources), bases: basesOf(sources), openSops, signal }
+      const { result } = await runPipeline(deps, { ...(await inputOf(sources, render)), wantsFiles: true })
+      if (result instanceof AppError) throw result
+      if (result.kind === 'failed') return { value: { origin: null, failed: result.message.slice(0, MESSAGE_MAX) } }
+      const found = result.origins?.get(row)
+      const origin = found === undefined ? null : { ...found, file: found.file?.slice(0, PROBLEM_TEXT_MAX) ?? null }
+      return { value: { origin, failed: null } }
     },
     render: async (order, signal) => {
       const tools: Record<string, string | null> = {}

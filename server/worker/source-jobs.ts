@@ -5,7 +5,7 @@ import type { Sources } from '../sources/sources.ts'
 import { isUpload } from '../sources/upload-source.ts'
 import type { Jobs } from './worker.ts'
 
-export type SourceJobs = Omit<Jobs, 'render' | 'helm.values' | 'tools.version' | 'patches.check' | 'texts.render'>
+export type SourceJobs = Omit<Jobs, 'render' | 'helm.values' | 'object.origin' | 'tools.version' | 'patches.check' | 'texts.render'>
 
 export function createSourceJobs(sources: Sources): SourceJobs {
   const looked = (source: Source, revision: string) => ({ value: { revision, tag: source.tagOf?.(revision) ?? null } })

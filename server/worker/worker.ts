@@ -64,6 +64,7 @@ export function createWorker({ clock }: { clock: Clock }): { handlers: Handlers;
     'patches.check': handle('patches.check', ({ project }) => project),
     'texts.render': handle('texts.render', ({ project }) => project),
     'helm.values': handle('helm.values', ({ id }) => id.project),
+    'object.origin': handle('object.origin', ({ render }) => render.id.project),
     render: handle('render', ({ id }) => id.project),
   }
   const close = async () => {

@@ -55,3 +55,22 @@ export const variantsViewSchema = z.object({
   failing: z.array(z.object({ error: z.string(), clusters: z.array(z.string()), problems: z.array(problemSchema) })),
 })
 export type VariantsView = z.infer<typeof variantsViewSchema>
+
+export const originViewSchema = z.object({
+  project: z.string(),
+  service: z.string(),
+  cluster: z.string(),
+  /** `apps/Deployment/shop/web`; the group is empty for the core group. */
+  object: z.string(),
+  /** The version of the source that was read: its commit, or version and digest. Null if nothing was read. */
+  version: z.string().nullable(),
+  /** Name of the Repository. */
+  repository: z.string().nullable(),
+  /** Path in the repository. Null if a program makes the object, or if it is not known. */
+  file: z.string().nullable(),
+  /** From 1; null where the object is not written in the file itself, such as in a template. */
+  line: count.nullable(),
+  /** Why there is no file. Null if there is one. */
+  note: z.string().nullable(),
+})
+export type OriginView = z.infer<typeof originViewSchema>

@@ -11,6 +11,7 @@ import { LOCAL_RENDER_OPTIONS, runLocalRender } from '../../server/local-render/
 import { readRenderPlace } from '../../server/render-place.ts'
 import { type RunningServer, startServer } from '../../server/server.ts'
 import { toYaml } from '../../shared/adapters/yaml.ts'
+import type { OriginView, RenderView } from '../../shared/model/render-views.ts'
 import { parseJoinToken } from '../../shared/protocol/join.ts'
 import { ROUTES } from '../../shared/protocol/routes.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
@@ -428,4 +429,50 @@ test('DF4 content that does not render, unknown repositories and archives that a
   expect(await ask('POST', at, { content: { other: { ref: 'main' } } })).toMatchObject({ status: 422 })
   expect(await ask('POST', at, { content: { apps: { archive: 'AAAA' } } })).toMatchObject({ body: { code: 'source_refused' } })
   expect(await ask('POST', at, { service: service('other') })).toMatchObject({ status: 400 })
+})
+
+/** `file:line` of an object of a service for the cluster `ship`, or why there is none. */
+async function originOf(name: string, object: string, query = ''): Promise<string> {
+  const asked = `cluster=ship&object=${encodeURIComponent(object)}${query}`
+  const { status, body } = await ask('GET', `/api/v1/projects/default/services/${name}/origin?${asked}`)
+  const { repository, file, line, note, code } = body as Partial<OriginView> & { code?: string }
+  if (status !== 200) return `${status} ${code}`
+  return file == null ? String(note) : `${repository} ${file}${line === null ? '' : `:${line}`}`
+}
+
+test('RH8 the file that an object is made of: manifest with line, template, chart, what kustomize built it from', async () => {
+  expect(await originOf('raw', '/ConfigMap/shop/raw')).toBe('apps raw/a.yaml:1')
+  expect(await originOf('raw', 'apps/Deployment/shop/raw')).toBe('apps raw/a.yaml:6')
+  expect(await originOf('liquid', '/ConfigMap/shop/liquid')).toBe('apps liquid/a.yaml.liquid')
+  expect(await originOf('sites', '/ConfigMap/shop/of-ship')).toBe('apps sites/ship/a.yaml:1')
+  expect(await originOf('raw', '/ConfigMap/shop/other')).toBe('the service does not render this object')
+  expect(await originOf('broken', '/ConfigMap/shop/other')).toMatch(/^the service does not render: /)
+  expect(await originOf('raw', 'ConfigMap')).toBe('400 bad_request')
+  expect(await originOf('nope', '/ConfigMap/shop/raw')).toBe('404 not_found')
+})
+
+test.skipIf(!hasPrograms)('RH8 of charts and kustomizations', async () => {
+  expect(await originOf('chart', '/ConfigMap/shop/chart-demo')).toBe('apps chart/templates/a.yaml')
+  expect(await originOf('kust', '/ConfigMap/shop/k-a')).toBe('apps kust/a.yaml')
+  const { body } = await ask('GET', '/api/v1/projects/default/services/kust/render?cluster=ship')
+  const made = (body as RenderView).objects
+    .map((one) => (one['metadata'] as { name: string }).name)
+    .find((name) => name.startsWith('k-made-'))
+  expect(await originOf('kust', `/ConfigMap/shop/${made}`)).toBe('apps kust/kustomization.yaml')
+  // What is rendered to find the file is not what clusters get.
+  expect(JSON.stringify(body)).not.toContain('config.kubernetes.io/origin')
+})
+
+test('RH8 a revision is looked up in its own commit', async () => {
+  const moved = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: raw}\ndata: {on: "no"}\n'
+  const deployment = (FILES['raw/a.yaml'] ?? '').split('---\n')[1] ?? ''
+  await git?.commit({ 'raw/a.yaml': deployment, 'raw/b.yaml': moved }, 'move')
+  expect(await ask('POST', '/api/v1/projects/default/repositories/apps/refresh')).toMatchObject({ status: 202 })
+  await eventually('the move is read', async () => {
+    const place = await originOf('raw', '/ConfigMap/shop/raw')
+    if (place !== 'apps raw/b.yaml:1') throw new Error(place)
+    return true
+  })
+  expect(await originOf('raw', '/ConfigMap/shop/raw', '&revision=1')).toBe('apps raw/a.yaml:1')
+  expect(await originOf('raw', '/ConfigMap/shop/raw', '&revision=99')).toBe('apps raw/b.yaml:1')
 })

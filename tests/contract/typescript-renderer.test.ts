@@ -179,7 +179,9 @@ test('TS1 equal inputs give equal bytes, whatever the order in which they were w
   const texts = { 'main.ts': `export default ({ config }) => ({ ...${map('a')}, data: { ...config } })` }
   const other = { ...INPUTS, config: { image: { name: 'web', tag: '1.2.3' }, replicas: 3 } }
   const [one, two] = await Promise.all([INPUTS, other].map((inputs) => renderTypescript(renderJob({ texts, sandbox, inputs }).job)))
-  expect(one).toEqual(two as RendererResult)
+  // A function is equal to itself only.
+  const comparable = (result: RendererResult | undefined) => ({ ...result, fileOf: null })
+  expect(comparable(one)).toEqual(comparable(two))
 })
 
 test.each([

@@ -83,7 +83,12 @@ export async function createTestAdmin(
       stopping: new AbortController().signal,
     }),
     seals: { view: async () => SEALED, begin: async () => SEALED, settled: async () => {} },
-    renders: { render: async () => null, variants: async () => null, objects: async () => ({ kind: 'rendered', objects: new Map() }) },
+    renders: {
+      render: async () => null,
+      variants: async () => null,
+      origin: async () => null,
+      objects: async () => ({ kind: 'rendered', objects: new Map() }),
+    },
     previews: { diff: async () => null },
     isConfined: true,
     notifier: { test: async () => ({ delivered: true, durationMs: 1, detail: 'sent' }), retry: async () => true },

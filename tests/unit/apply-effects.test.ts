@@ -89,6 +89,7 @@ beforeEach(async () => {
     renders: {
       render: async () => null,
       variants: async () => null,
+      origin: async () => null,
       objects: async (_, { namespace = 'none' }, { name, labels }) => {
         rendered.push(name)
         if (namespace === 'broken') return { kind: 'failed', message: 'no such value' }

@@ -1,6 +1,7 @@
 // `skerry trace`: from an object of a cluster to service, revision, commit and source, and what is said of one that is not there.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { Asks } from '../../server/ask/asks.ts'
+import type { OriginView } from '../../shared/model/render-views.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
 import { runTestCli } from '../support/cli-run.ts'
@@ -23,8 +24,25 @@ const asks = {
     return { read: async () => parts.shift() ?? null, cancel: () => {} }
   },
 } as unknown as Asks
+/** Answers of the render: where the file of an object is. */
+let origin: OriginView | null
+let originsAsked: unknown[]
 beforeEach(async () => {
-  admin = await createTestAdmin({ asks })
+  originsAsked = []
+  origin = {
+    ...{ project: 'default', service: 'web', cluster: 'cluster-a', object: 'apps/Deployment/shop/web' },
+    ...{ version: 'c0ffee001', repository: 'apps', file: 'web/app.yaml', line: 12, note: null },
+  }
+  const renders = {
+    render: async () => null,
+    variants: async () => null,
+    objects: async () => ({ kind: 'rendered' as const, objects: new Map<string, string>() }),
+    origin: async (...of: unknown[]) => {
+      originsAsked.push(of)
+      return origin
+    },
+  }
+  admin = await createTestAdmin({ asks, renders })
   await admin.call('POST', '/api/v1/apply', { resources: [repositoryDoc('apps'), serviceDoc('web')] })
   admin.clock.nowMs = 10_000_000
   for (const digit of ['a', 'b']) await placed(digit)
@@ -73,7 +91,9 @@ test('CL39 traces an object to service, revision, commit, repository and path, w
     revision: { number: 1, renderedMs: 9_000_000, generation: 1 },
     desired: { commit: 'c0ffee001', digest: 'd1' },
     sources: [{ repository: 'apps', url: 'https://git.example/apps.git', path: 'web', chart: null, revision: 'c0ffee001' }],
+    ...{ file: { repository: 'apps', path: 'web/app.yaml', line: 12, version: 'c0ffee001' }, fileNote: null },
   })
+  expect(originsAsked).toEqual([[web, 'cluster-a', 'apps/Deployment/shop/web', 1]])
   const shown = (await cli('trace deploy/shop/web --cluster cluster-a')).out
   expect(shown.split('\n').map((line) => line.split(':')[0])).toEqual([
     ...[
@@ -90,12 +110,32 @@ test('CL39 traces an object to service, revision, commit, repository and path, w
       'Correlation id',
       'Repository',
       'Path',
+      'File',
       '',
     ],
   ])
+  expect(shown).toMatch(/^File: +web\/app\.yaml:12$/m)
   expect((await cli('trace deploy/shop/web --cluster cluster-a -o name')).out).toBe('service/web\n')
   expect((await cli('trace deploy/shop/web --cluster cluster-a -o jsonpath={.commit}')).out).toBe('c0ffee001')
   expect((await cli('trace deploy/shop/web --cluster cluster-a -o yaml')).out).toContain('commit: c0ffee001\n')
+})
+
+test('CL39 the file names its version when that is not the applied one, and a file that is not known has a reason', async () => {
+  await render('c0ffee001', 'd1', 9_000_000)
+  if (origin !== null) origin = { ...origin, version: 'c0ffee002', line: null }
+  expect((await cli('trace deploy/shop/web --cluster cluster-a')).out).toMatch(/^File: +web\/app\.yaml \(at c0ffee002\)$/m)
+  if (origin !== null) origin = { ...origin, file: null, note: 'a program makes this object' }
+  expect((await cli('trace deploy/shop/web --cluster cluster-a')).out).toMatch(/^File: +not known: a program makes this object$/m)
+})
+
+test('CL39 without the right to render, everything but the file is told', async () => {
+  await render('c0ffee001', 'd1', 9_000_000)
+  const { body } = await admin.call('POST', '/api/v1/tokens', { name: 'eve', role: 'viewer', expires: '1h' })
+  const viewer = { ...admin, token: (body as { token: string }).token }
+  const { code, out } = await runTestCli(viewer, 'trace deploy/shop/web --cluster cluster-a -o json'.split(' '))
+  expect(code).toBe(0)
+  expect(JSON.parse(out)).toMatchObject({ commit: 'c0ffee001', file: null, fileNote: expect.stringContaining('may not render') })
+  expect(originsAsked).toEqual([])
 })
 
 test.each([

@@ -1,7 +1,9 @@
 // trace: from an object of a cluster to its service, revision, commit and source. Each part is asked of a route that other verbs use, too.
 
 import type { Query } from '../../../client/client.ts'
+import { refKey } from '../../../shared/kube/object.ts'
 import { revisionViewSchema } from '../../../shared/model/history.ts'
+import { originViewSchema } from '../../../shared/model/render-views.ts'
 import { type NamedSource, placeTexts, sourcesOf } from '../../../shared/model/resources.ts'
 import {
   clusterViewSchema,
@@ -35,6 +37,16 @@ const MATCHES_READ = 20
 /** Objects of the same name in other clusters that are read, and clusters of them that are named. */
 const ELSEWHERE_READ = 200
 const ELSEWHERE_NAMED = 10
+
+interface TraceFile {
+  /** Name of the Repository. */
+  repository: string
+  path: string
+  /** Null where the object is not written in the file itself, such as in a template. */
+  line: number | null
+  /** The version in which it was looked up: another one than the applied one where that is not known any more. */
+  version: string | null
+}
 
 interface TraceSource {
   repository: string
@@ -72,6 +84,9 @@ export interface Trace {
   /** That the cluster shall have. Null means that the service leaves it. */
   desired: { commit: string; digest: string } | null
   sources: TraceSource[]
+  /** Null if it is not known: `fileNote` has the reason. */
+  file: TraceFile | null
+  fileNote: string | null
 }
 
 export async function trace(context: Context, objectText: string, options: TraceOptions): Promise<void> {
@@ -174,8 +189,24 @@ export async function traceOf(client: Client, object: ObjectView): Promise<Trace
     revision: revision === null ? null : { number: revision.number, renderedMs: revision.renderedMs, generation: revision.generation },
     desired: placement?.desired ? { commit: placement.desired.commit, digest: placement.desired.digest } : null,
     sources: await sourcesTraced(client, view, read, applied?.commit ?? null),
+    ...(view === null ? { file: null, fileNote: null } : await fileTraced(client, object, revision?.number)),
   }
 }
+
+/** From a render of the service, which takes a right of its own and may fail. */
+async function fileTraced(client: Client, { cluster, project, service, ...ref }: ObjectView, revision: number | undefined) {
+  const at = path`/projects/${project}/services/${service}/origin`
+  try {
+    const found = await client.get(at, originViewSchema, { cluster, object: refKey(ref), revision })
+    const { repository, file, line, version, note } = found
+    return { file: file === null || repository === null ? null : { repository, path: file, line, version }, fileNote: note }
+  } catch (error) {
+    if (!(error instanceof AppError) || !UNTOLD.includes(error.code)) throw error
+    return { file: null, fileNote: error.code === 'forbidden' ? 'you may not render the service' : error.message }
+  }
+}
+/** Without the file, the rest of the trace is still an answer. */
+const UNTOLD: readonly string[] = ['forbidden', 'not_found', 'too_many_requests']
 
 /** The server asks for the author of a commit that fails to render, and of no other. */
 const authorOf = (view: ServiceView | null, applied: PlacementView['applied']): string | null =>
@@ -205,7 +236,7 @@ async function sourcesTraced(
 }
 
 export function traceFacts(traced: Trace, nowMs: number): Fact[] {
-  const { object, project, service, sync, health, commit, digest, desired, revision, sources } = traced
+  const { object, project, service, sync, health, commit, digest, desired, revision, sources, file, fileNote } = traced
   const about = revision === null ? '' : ` (number ${revision.number}, rendered ${sinceText(revision.renderedMs, nowMs)})`
   return [
     ['Object', `${addressText(object)} in cluster ${object.cluster}`],
@@ -234,5 +265,11 @@ export function traceFacts(traced: Trace, nowMs: number): Fact[] {
       [source.chart === null ? 'Path' : 'Chart', source.chart ?? source.path],
       ['Read at', sources.length === 1 ? null : source.revision],
     ]),
+    ['File', file === null ? (fileNote === null ? null : `not known: ${fileNote}`) : fileText(file, traced)],
   ]
+}
+
+function fileText({ repository, path, line, version }: TraceFile, { commit, sources }: Trace): string {
+  const place = `${sources.length > 1 ? `${repository}: ` : ''}${plainText(path)}${line === null ? '' : `:${line}`}`
+  return version === null || commit === null || version === commit ? place : `${place} (at ${version})`
 }

@@ -74,6 +74,18 @@ export function createRemoteRenders(deps: RemoteRendersDeps): Renders {
         .max(EXPLAINED_MAX)
         .parse(JSON.parse(new TextDecoder().decode(data)))
     },
+    async originOf(request, row) {
+      const { id } = request
+      // With marks in place of secrets: what is asked for does not depend on them.
+      const order = { render: orderOf({ ...deps, forPeople: true }, request, null), row }
+      const job = { method: 'object.origin', order, kind: 'render', project: id.project, subject: `service ${serviceKey(id)}` } as const
+      try {
+        return (await deps.workers.run({ ...job, serve: serving(deps, request) })).value
+      } catch (error) {
+        if (!(error instanceof AppError)) throw error
+        return { origin: null, failed: error.message }
+      }
+    },
     async version(program) {
       const job = { method: 'tools.version', order: { program }, kind: 'read', project: '', subject: 'programs' } as const
       return (await deps.workers.run(job)).value.version

@@ -1,7 +1,8 @@
 // The render of a service for a person: from the content that was read last, and without any consequence.
+import { objectRowPrefix } from '../../../shared/model/desired.ts'
 import type { ServiceId } from '../../../shared/model/ids.ts'
-import type { RenderView, VariantsView } from '../../../shared/model/render-views.ts'
-import { type ServiceSpec, serviceSpecSchema } from '../../../shared/model/resources.ts'
+import type { OriginView, RenderView, VariantsView } from '../../../shared/model/render-views.ts'
+import { type ServiceSpec, serviceSpecSchema, sourcesOf } from '../../../shared/model/resources.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Configs } from '../../access/configs.ts'
 import type { Sealing } from '../../access/sealing.ts'
@@ -22,9 +23,9 @@ import type { ClusterRender, Rendering } from './rendering.ts'
 import { siteLayers } from './site-layers.ts'
 
 export interface RenderNowDeps {
-  store: Pick<Store, 'getResource' | 'listClusters'>
-  /** `helmValues`: CG9; `siteOf`: SC3. */
-  ingest: Pick<Ingest, 'render' | 'renderBy' | 'helmValues' | 'siteOf'>
+  store: Pick<Store, 'getResource' | 'listClusters' | 'revisions'>
+  /** `helmValues`: CG9; `originOf`: RH8; `siteOf`: SC3. */
+  ingest: Pick<Ingest, 'render' | 'renderBy' | 'helmValues' | 'originOf' | 'siteOf'>
   /** Renders with marks in place of all secrets. */
   rendersForPeople: Renders
   configs: Pick<Configs, 'read'>
@@ -50,6 +51,11 @@ export interface RenderNow {
    */
   render(id: ServiceId, cluster: string | null, explain?: boolean): Promise<RenderView | null>
   variants(id: ServiceId): Promise<VariantsView | null>
+  /**
+   * `object`: as agents name it. `number`: of the revision; null, or a revision that is no longer kept, stands for what
+   * was read last. Null: there is no such service.
+   */
+  origin(id: ServiceId, cluster: string, object: string, number: number | null): Promise<OriginView | null>
   /** Renders a proposed spec for a proposed cluster: documents by row id. */
   objects(id: ServiceId, spec: ServiceSpec, cluster: ClusterRecord): Promise<RenderedObjects>
 }
@@ -85,6 +91,17 @@ export function createRenderNow(given: RenderNowDeps): RenderNow {
       const found = renderOf(await deps.render(id, spec, [cluster], {}), cluster)
       return found.kind === 'failed' ? { kind: 'failed', message: found.error.message } : { kind: 'rendered', objects: found.objects }
     },
+    async origin(id, name, object, number) {
+      const spec = await specOf(id)
+      if (spec === null) return null
+      const cluster = (await store.listClusters()).find((one) => one.name === name)
+      if (cluster === undefined) throw unknownCluster(name)
+      const at = number === null ? {} : await revisionsOf(store, id, spec, number)
+      const found = await ingest.originOf({ id, spec, at }, cluster, objectRowPrefix(id) + object)
+      const head = { ...id, cluster: name, object, version: found?.version ?? null, repository: found?.repository ?? null }
+      const { file = null, line = null } = found?.origin ?? {}
+      return { ...head, file, line, note: file === null ? whyNoFile(found) : null }
+    },
     async variants(id) {
       const spec = await specOf(id)
       if (spec === null) return null
@@ -92,6 +109,22 @@ export function createRenderNow(given: RenderNowDeps): RenderNow {
       return { ...id, ...variantsOf(await deps.render(id, spec, targets, {}), targets) }
     },
   }
+}
+
+/** Revisions of the sources of a revision, by repository. Empty: they are no longer known. */
+async function revisionsOf({ revisions }: Pick<Store, 'revisions'>, id: ServiceId, spec: ServiceSpec, number: number) {
+  const [found] = await revisions(id, { before: number + 1, limit: 1 })
+  if (found?.number !== number) return {}
+  const { revisions: read, commit } = found
+  const [source] = sourcesOf(spec)
+  // The history keeps no list for a single repository.
+  return Object.keys(read).length > 0 || source === undefined || commit === null ? read : { [source.repository]: commit }
+}
+
+function whyNoFile(found: { origin: { file: string | null } | null; failed: string | null } | null): string {
+  if (found === null) return 'the source of the service was not read yet, or cannot be read'
+  if (found.failed !== null) return `the service does not render: ${found.failed}`
+  return found.origin === null ? 'the service does not render this object' : 'a program makes this object'
 }
 
 export const unknownCluster = (name: string): AppError =>

@@ -20,7 +20,7 @@ import { renderBounds } from '../../render/render-bounds.ts'
 import { createSlots } from '../../render/sandbox/slots.ts'
 import type { ContentStore } from '../../store/content/content-store.ts'
 import type { Store } from '../../store/store.ts'
-import type { ContentSource, ContentSources, Renders, ServiceSource } from '../content-port.ts'
+import type { ContentSource, ContentSources, OriginAnswer, RenderRequest, Renders, ServiceSource } from '../content-port.ts'
 import type { BasesOfPass, RemoteBases } from '../remote-bases.ts'
 import { NO_FACTS, type RenderCluster } from './dependency-values.ts'
 import { inForceOf } from './in-force.ts'
@@ -266,26 +266,56 @@ export class ServiceRenderer {
 
   /** CG9: for one cluster, at what was read last. */
   async helmValues(id: ServiceId, spec: ServiceSpec, cluster: RenderCluster | null): Promise<ExplainedValue[]> {
-    const { renders, config, facts } = this.deps
+    const { renders } = this.deps
     if (renders.helmValues === undefined) return []
-    const opening = await openSources(this.deps, id, spec, {})
-    if (opening.kind !== 'opened') return []
+    const asked = await this.requestOf(id, spec, cluster, {})
+    return asked === null ? [] : renders.helmValues(asked.request)
+  }
+
+  /**
+   * RH8: of the object of a row. `at`: revisions by repository; if they are no longer kept, what was read last counts.
+   * Null: there is nothing to render.
+   */
+  async originOf(
+    { id, spec, at }: { id: ServiceId; spec: ServiceSpec; at: Readonly<Record<string, string>> },
+    cluster: RenderCluster,
+    row: string,
+  ): Promise<(OriginAnswer & { repository: string | null; version: string }) | null> {
+    const { renders } = this.deps
+    const asked = (await this.requestOf(id, spec, cluster, at)) ?? (await this.requestOf(id, spec, cluster, {}))
+    if (asked === null || renders.originOf === undefined) return null
+    const answer = await renders.originOf(asked.request, row)
+    const source = sourcesOf(spec).find(({ name, repository }) => (name ?? repository) === answer.origin?.source)
+    return { ...answer, repository: source?.repository ?? null, version: asked.version }
+  }
+
+  /** The render of one cluster, to be asked about. Null: there is no content, or a Config is missing. */
+  private async requestOf(
+    id: ServiceId,
+    spec: ServiceSpec,
+    cluster: RenderCluster | null,
+    at: Readonly<Record<string, string>>,
+  ): Promise<{ request: RenderRequest; version: string } | null> {
+    const { config, facts } = this.deps
+    const opening = await openSources(this.deps, id, spec, at)
+    if (opening.kind !== 'opened') return null
     const found = await configsOfService(config, async () => [], id, spec)
-    if (found.kind === 'failed') return []
+    if (found.kind === 'failed') return null
     const clusters = cluster === null ? [] : [cluster]
     const ids = clusters.map(({ clusterId }) => clusterId)
     const site = siteLayers(spec, clusters, (await this.deps.site?.(ids)) ?? NO_SITES)
     const layers = (spec.configFrom ?? []).flatMap(({ name }) => found.configs.get(name) ?? [])
     const settings = settingsFor(id, spec, layers)
-    return renders.helmValues({
+    const request: RenderRequest = {
       ...{ id, sources: opening.sources, configs: found.configs, namespace: spec.namespace, render: spec.render ?? {} },
       settings: cluster === null ? settings({ labels: {}, isNobody: true }) : settings({ ...cluster, site: site.of(cluster.clusterId) }),
       cluster:
         cluster === null
           ? null
           : { name: cluster.name, labels: cluster.labels, facts: (await facts(ids)).get(cluster.clusterId) ?? NO_FACTS },
-      base: this.basesFor(id, spec, { kind: 'at', revisions: {} })?.state,
-    })
+      base: this.basesFor(id, spec, { kind: 'at', revisions: at })?.state,
+    }
+    return { request, version: opening.release.commit }
   }
 
   private async runOne({ id, spec, sources, configs, bases }: ServiceRun, { cluster, settings, facts }: Subject, tools: ToolVersions) {

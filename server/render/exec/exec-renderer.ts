@@ -29,7 +29,7 @@ export const renderExec: Renderer = async (job) => {
   )
   if ('kind' in answer) return refused(name, `${answer.message}${tell(answer.stderr)}`)
   if (answer.failed) return refused(name, answer.notes)
-  return { kind: 'rendered', files: new Map([[`${name}.yaml`, answer.output]]), warnings: [] }
+  return { kind: 'rendered', files: new Map([[`${name}.yaml`, answer.output]]), warnings: [], fileOf: () => null }
 }
 
 const failed = (path: string, message: string): { kind: 'failed'; problems: Problem[] } => ({

@@ -6,7 +6,7 @@ import { excerptsOf } from '../excerpts.ts'
 import { askProgram } from '../program-answer.ts'
 import { allOfInputs, type Renderer, type RendererResult, type RenderJob } from '../renderer.ts'
 import { apiVersionArguments, capabilitiesOf, withoutServed } from './capabilities.ts'
-import { type Chart, type ChartNode, readChart } from './chart.ts'
+import { type Chart, type ChartNode, chartPath, readChart } from './chart.ts'
 import { gatherValues, type ValuesLayer } from './layers.ts'
 import { splitHelmOutput } from './output.ts'
 import { type HelmCall, type HelmNote, originOf, runHelm, textOfFile } from './run.ts'
@@ -82,7 +82,11 @@ async function render(
   if ('kind' in answer) return allOfInputs([{ path: origin('Chart.yaml'), message: answer.message }])
   if (answer.failed) return failed(answer.notes)
   const warnings = [...answer.notes, ...capabilities.warnings, ...chartWarnings(job, chart, scan)]
-  return { kind: 'rendered', files: splitHelmOutput(new TextDecoder().decode(answer.output)), warnings }
+  const fileOf = (rendered: string) => {
+    const path = chartPath(chart, rendered)
+    return path === null ? null : origin(path)
+  }
+  return { kind: 'rendered', files: splitHelmOutput(new TextDecoder().decode(answer.output)), warnings, fileOf }
 }
 
 function failed(notes: readonly HelmNote[]): RendererResult {

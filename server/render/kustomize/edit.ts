@@ -1,12 +1,16 @@
 // The additions of a service to its kustomization, written into it as `kustomize edit` would. They come where the
 // author would have put them, before patches and other transformers that build on them.
 import { parseYamlDocuments, toYaml } from '../../../shared/adapters/yaml.ts'
+import type { K8sObject } from '../../../shared/kube/object.ts'
+import { treePath } from '../tree-path.ts'
 
 export interface KustomizeAdditions {
   namePrefix?: string | undefined
   nameSuffix?: string | undefined
   images?: readonly string[] | undefined
   components?: readonly string[] | undefined
+  /** Each object gets an annotation with the file that it comes from. */
+  origins?: boolean | undefined
 }
 
 export interface ImageChange {
@@ -16,8 +20,8 @@ export interface ImageChange {
   digest?: string
 }
 
-export const hasAdditions = ({ namePrefix, nameSuffix, images, components }: KustomizeAdditions): boolean =>
-  namePrefix !== undefined || nameSuffix !== undefined || (images ?? []).length > 0 || (components ?? []).length > 0
+export const hasAdditions = ({ namePrefix, nameSuffix, images, components, origins }: KustomizeAdditions): boolean =>
+  namePrefix !== undefined || nameSuffix !== undefined || (images ?? []).length > 0 || (components ?? []).length > 0 || origins === true
 
 /** Null if the text is not a kustomization: kustomize's own message says it better. */
 export function editKustomization(text: string, additions: KustomizeAdditions): string | null {
@@ -31,6 +35,7 @@ export function editKustomization(text: string, additions: KustomizeAdditions): 
   if (components.length > 0) edited['components'] = [...new Set([...listOf(edited['components']), ...components])]
   const images = additions.images ?? []
   if (images.length > 0) edited['images'] = withImages(listOf(edited['images']), images.map(parseImage))
+  if (additions.origins === true) edited['buildMetadata'] = [...new Set([...listOf(edited['buildMetadata']), 'originAnnotations'])]
   return toYaml(edited)
 }
 
@@ -65,4 +70,18 @@ export function parseImage(text: string): ImageChange {
     ...(newTag === '' ? {} : { newTag }),
     ...(digest === '' ? {} : { digest }),
   }
+}
+
+const ORIGIN = 'config.kubernetes.io/origin'
+
+/**
+ * The file that the annotation of an object names, from the tree's root: its own, or the kustomization that generates
+ * it. Null: the object names none of this tree.
+ */
+export function originIn({ metadata }: K8sObject, root: string): string | null {
+  const text = metadata.annotations?.[ORIGIN]
+  if (text === undefined) return null
+  const { path, configuredIn, repo } = Object(parseYamlDocuments(text, { file: '' }).documents[0]?.value) as Record<string, unknown>
+  const written = path ?? configuredIn
+  return typeof written !== 'string' || repo !== undefined ? null : treePath(root, written)
 }

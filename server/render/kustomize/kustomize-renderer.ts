@@ -6,13 +6,13 @@ import { askProgram, ProgramStopped } from '../program-answer.ts'
 import { allOfInputs, type Renderer, type RendererResult, type RenderJob } from '../renderer.ts'
 import { treePath } from '../tree-path.ts'
 import { decodeUtf8 } from '../utf8.ts'
-import { editKustomization, hasAdditions } from './edit.ts'
+import { editKustomization, hasAdditions, type KustomizeAdditions, originIn } from './edit.ts'
 import { type Built, byTemplates, kustomizationOf, missingFile, problemsOf, TREE_FOLDER, warningsOf } from './errors.ts'
 import { type KustomizeFiles, type ScanJob, scanKustomization } from './scan.ts'
 
 export const renderKustomize: Renderer = async (job) => {
   const { spec, source, inputs, meter } = job
-  const options = spec.kustomize ?? {}
+  const options = { ...spec.kustomize, origins: job.wantsFiles }
   const root = treePath('', source.root) ?? ''
   const scanJob: ScanJob = {
     ...{ inputs, meter, source, templated: spec.templated === true },
@@ -26,18 +26,19 @@ export const renderKustomize: Renderer = async (job) => {
   const built = edited({ files: remote.rewritten(scanned.files), root }, options)
   const args = argsOf(job, scanned)
   const outcome = await build(job, args, built)
-  if (outcome.kind === 'built') return rendered(outcome, built)
+  const shown = (path: string) => remote.told(byTemplates([{ path, message: '' }], templates))[0]?.path ?? path
+  if (outcome.kind === 'built') return rendered(outcome, built, shown)
   const missed = outcome.kind === 'refused' ? missingFile(outcome.stderr) : null
   const more = missed === null ? null : await withWholeTree(job, built)
   const again = more === null ? null : await build(job, args, more)
-  if (again?.kind === 'built' && more !== null) return rendered(again, more)
+  if (again?.kind === 'built' && more !== null) return rendered(again, more, shown)
   const last = again ?? outcome
   const problems = last.kind === 'refused' ? problemsOf(last.stderr, built) : [stopped(last, built)]
   return allOfInputs(remote.told(byTemplates(problems, templates)))
 }
 
 /** KU6: writes options of the service as `kustomize edit` does. */
-function edited(built: Built, options: NonNullable<RenderJob['spec']['kustomize']>): Built {
+function edited(built: Built, options: KustomizeAdditions): Built {
   if (!hasAdditions(options)) return built
   const path = kustomizationOf(built.root, built.files)
   const text = decodeUtf8(built.files.get(path) ?? new Uint8Array())
@@ -113,11 +114,17 @@ async function withWholeTree(job: RenderJob, built: Built): Promise<Built | null
 
 const OUTPUT_NAME = 'kustomize-build.yaml'
 
-const rendered = ({ stdout, stderr }: Extract<Outcome, { kind: 'built' }>, built: Built): RendererResult => ({
+/** `shown`: a path of the build as people know it. */
+const rendered = (
+  { stdout, stderr }: Extract<Outcome, { kind: 'built' }>,
+  built: Built,
+  shown: (path: string) => string,
+): RendererResult => ({
   kind: 'rendered',
   files: new Map([[OUTPUT_NAME, stdout]]),
   warnings: warningsOf(stderr, built),
   originals: new Map([...built.files].filter(([, bytes]) => Buffer.from(bytes).includes('ENC[AES256_GCM,'))),
+  fileOf: (_, object) => shown(originIn(object, built.root) ?? kustomizationOf(built.root, built.files)),
 })
 
 const stopped = (outcome: Outcome, { root, files }: Built): Problem => ({

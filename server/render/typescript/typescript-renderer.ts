@@ -36,7 +36,7 @@ async function run(job: RenderJob, entry: string, files: ReadonlyMap<string, Uin
   const outcome = await job.sandbox.run({ program: 'bun', args, files, stdin }, job.signal)
   const answer = outcome.kind === 'done' ? readAnswer(outcome.stdout, frame) : null
   for (const path of answer?.reads ?? [[]]) job.recordInput(path) // who says nothing may have looked at anything
-  if (answer?.objects !== undefined) return { kind: 'rendered', files: filesOf(entry, answer.objects), warnings }
+  if (answer?.objects !== undefined) return { kind: 'rendered', files: filesOf(entry, answer.objects), warnings, fileOf: () => entry }
   if (answer?.faults !== undefined) {
     const told = answer.faults.map((fault) => ({ problem: problemOf(fault, entry, files), isRead: fault.position === undefined }))
     return {

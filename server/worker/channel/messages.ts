@@ -120,6 +120,8 @@ export interface Orders {
   'patches.check': { project: string; sets: readonly PatchSet[] }
   'texts.render': { project: string; templates: Readonly<Record<string, string>>; message: Readonly<Record<string, unknown>> }
   'helm.values': RenderOrder
+  /** `row`: of the object in question. */
+  'object.origin': { render: RenderOrder; row: string }
   render: RenderOrder
 }
 export type Method = keyof Orders
@@ -161,6 +163,11 @@ export const ANSWERS = {
   'texts.render': z.strictObject({ texts: z.record(text(64), text(TEXTS_MAX)), problems }),
   /** The data is the JSON of a list of explained values. */
   'helm.values': z.strictObject({}),
+  /** `origin` null: the render has no such object. `failed`: why it does not render. */
+  'object.origin': z.strictObject({
+    origin: z.strictObject({ source: text(300), file: text(PROBLEM_TEXT_MAX).nullable(), line: z.int().positive().nullable() }).nullable(),
+    failed: text(MESSAGE_MAX).nullable(),
+  }),
   /** The data has first the recorded dependencies, then the rows, as lines (render-lines.ts). */
   render: z.discriminatedUnion('kind', [
     z.strictObject({
