@@ -12,7 +12,7 @@ import type { CountsView } from '../shared/model/counts.ts'
 import type { DeleteServicesAnswer, deleteServicesSchema } from '../shared/model/delete-services.ts'
 import type { DependenciesView } from '../shared/model/dependency-views.ts'
 import type { DiffRequest, DiffView } from '../shared/model/diff-views.ts'
-import type { SqlAnswer, SqlQuestion, SqlView } from '../shared/model/fleet-sql.ts'
+import type { SqlAnswer, SqlView, sqlQuestionSchema } from '../shared/model/fleet-sql.ts'
 import type { HistoryView, RevisionView, TimelineView } from '../shared/model/history.ts'
 import type {
   NotificationRouteView,
@@ -54,6 +54,7 @@ import type {
   resealAnswerSchema,
   restoreConfirmedSchema,
   ServerKeyView,
+  ServiceList,
   ServiceView,
   versionAnswerSchema,
   WhoamiAnswer,
@@ -115,16 +116,16 @@ type ResourceRoutes = {
 } & {
   [Path in keyof Places as `PUT ${Path}`]: Write<Resources[Places[Path]], Document<Places[Path]>>
 } & {
-  [Path in keyof Places as `DELETE ${Path}`]: Write<DeleteAnswer, { confirmData?: string[] }>
+  [Path in keyof Places as `DELETE ${Path}`]: Write<DeleteAnswer, { confirmData?: readonly string[] }>
 }
 
 interface OtherRoutes {
   'GET /whoami': Read<WhoamiAnswer>
   'POST /token/exchange': Write<z.infer<typeof exchangedTokenSchema>>
   'GET /version': Read<z.infer<typeof versionAnswerSchema>>
-  'POST /apply': Write<ApplyAnswer, { resources: unknown[]; dryRun?: boolean; confirmData?: string[] }>
+  'POST /apply': Write<ApplyAnswer, { resources: unknown[]; dryRun?: boolean; confirmData?: readonly string[] }>
   'GET /repositories': List<RepositoryView>
-  'GET /services': List<ServiceView>
+  'GET /services': Read<ServiceList>
   'GET /clusters': List<ClusterView>
   'GET /configs': List<ConfigView>
   'GET /health-rules': List<HealthRuleView>
@@ -147,7 +148,7 @@ interface OtherRoutes {
   'GET /objects': List<ObjectView>
   'GET /placements': List<PlacementView>
   'GET /counts': Read<CountsView>
-  'POST /query': Write<SqlAnswer, SqlQuestion>
+  'POST /query': Write<SqlAnswer, z.input<typeof sqlQuestionSchema>>
   'GET /query/views': List<SqlView>
   'GET /saved-queries': List<SavedQueryView>
   'GET /saved-queries/:name': Read<SavedQueryView>
@@ -161,7 +162,7 @@ interface OtherRoutes {
   'GET /confirmations': List<ConfirmationView>
   'GET /confirmations/:id': Read<ConfirmationView>
   'GET /confirmations/:id/removal': Read<z.infer<typeof removalsViewSchema>>
-  'POST /confirmations/:id/confirm': Write<ConfirmationView, { confirmData?: string[] }>
+  'POST /confirmations/:id/confirm': Write<ConfirmationView, { confirmData?: readonly string[] }>
   'POST /confirmations/:id/refuse': Write<ConfirmationView, z.input<typeof refuseConfirmationSchema>>
   'GET /attention': Read<AttentionView>
   'GET /clusters/:name/services': List<PlacementView>

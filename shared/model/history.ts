@@ -59,7 +59,7 @@ export type HistoryView = z.infer<typeof historyViewSchema>
 export const timelineViewSchema = historyViewSchema.extend({
   project: z.string().nullable(),
   service: z.string().nullable(),
-  sync: z.string().nullable(),
-  health: z.string().nullable(),
+  sync: historyViewSchema.shape.sync.nullable(),
+  health: historyViewSchema.shape.health.nullable(),
 })
 export type TimelineView = z.infer<typeof timelineViewSchema>

@@ -189,7 +189,7 @@ function useSelected(labels: string) {
     async (signal) => {
       const ids = new Set<string>()
       for (let next: string | null = labels === '' ? null : ''; next !== null; ) {
-        const page: ChartView = await call<ChartView>('GET', '/chart', { query: { labelSelector: labels, continue: next }, signal })
+        const page: ChartView = await call('GET /chart', { query: { labelSelector: labels, continue: next }, signal })
         for (const { id } of page.items) ids.add(id)
         next = page.continue
       }

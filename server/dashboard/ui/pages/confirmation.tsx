@@ -9,9 +9,9 @@ import { ActionButton, ActionDialog, NameList } from '../parts/action.tsx'
 import { Head } from '../parts/head.tsx'
 import { Empty, Shown } from '../parts/states.tsx'
 import { Age } from '../parts/time.tsx'
-import { call, type Page } from '../state/api.ts'
+import { call } from '../state/api.ts'
 import { sentence } from '../state/needs.ts'
-import { pages, part } from '../state/place.ts'
+import { pages } from '../state/place.ts'
 import type { ConfirmationView } from '../state/reads.ts'
 import { refreshAll, useResource } from '../state/resource.ts'
 import type { Right } from '../state/rights.ts'
@@ -24,7 +24,7 @@ export function ConfirmationPage() {
   // A question that was answered is no error: the list of those with this id is empty then.
   const question = useResource(
     `confirmation ${id}`,
-    async (signal) => (await call<Page<ConfirmationView>>('GET', '/confirmations', { query: { id }, signal })).items[0] ?? 'gone',
+    async (signal) => (await call('GET /confirmations', { query: { id }, signal })).items[0] ?? 'gone',
     ({ topic }) => topic === 'confirmation',
   )
   const { value } = question
@@ -179,7 +179,8 @@ function Confirm({ asked, right, data, onSaid, onClose }: AnswerProps & { data: 
         </>
       )}
       act={(_, reason) =>
-        call('POST', `/confirmations/${part(id)}/confirm`, {
+        call('POST /confirmations/:id/confirm', {
+          params: { id },
           reason,
           query: { upTo: clusters?.upTo },
           ...(data.length === 0 ? {} : { body: { confirmData: data } }),
@@ -214,7 +215,7 @@ function Keep({ asked, right, onSaid, onClose }: AnswerProps) {
           </>
         )
       }
-      act={(_, reason) => call('POST', `/confirmations/${part(id)}/refuse`, { query: { upTo: clusters?.upTo }, body: { reason } })}
+      act={(_, reason) => call('POST /confirmations/:id/refuse', { params: { id }, query: { upTo: clusters?.upTo }, body: { reason } })}
       onDone={() => {
         onSaid(text.needs.kept)
         refreshAll()

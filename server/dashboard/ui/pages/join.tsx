@@ -13,7 +13,7 @@ import {
   joinCommand,
   withTag,
 } from '../../../../shared/install/join-command.ts'
-import type { createdJoinTokenSchema, JoinTokenView } from '../../../../shared/model/views.ts'
+import type { JoinTokenView } from '../../../../shared/model/views.ts'
 import { ActionButton, ActionDialog } from '../parts/action.tsx'
 import { CopyBox } from '../parts/copy-box.tsx'
 import { Head } from '../parts/head.tsx'
@@ -22,7 +22,7 @@ import { Denied, Section, Shown, Table } from '../parts/states.tsx'
 import { Moment } from '../parts/time.tsx'
 import { call } from '../state/api.ts'
 import { fleet } from '../state/fleet.ts'
-import { pages, part, SERVER_URL } from '../state/place.ts'
+import { pages, SERVER_URL } from '../state/place.ts'
 import { useJoinTokens, useVersion } from '../state/reads.ts'
 import { type Right, useRight } from '../state/rights.ts'
 import { text } from '../words/first.ts'
@@ -30,7 +30,6 @@ import { more } from '../words/later.ts'
 import { yamlOf } from '../yaml.ts'
 
 const words = more.join
-type Created = (typeof createdJoinTokenSchema)['_output']
 
 interface Asked {
   name: string
@@ -106,7 +105,7 @@ export function JoinPage() {
           )}
           act={async (_, reason) => {
             const { labels, expires } = asked
-            const { token } = await call<Created>('POST', '/join-tokens', { body: { labels, uses: 1, expires }, reason })
+            const { token } = await call('POST /join-tokens', { body: { labels, uses: 1, expires }, reason })
             setMade({ asked, token })
           }}
           onClose={() => setAsked(null)}
@@ -254,7 +253,7 @@ function TokenList() {
           title={more.reasons.removeTitle(removing.id)}
           label={words.remove}
           describe={() => <p>{more.reasons.removeEffect(removing.left)}</p>}
-          act={(_, reason) => call('DELETE', `/join-tokens/${part(removing.id)}`, { reason })}
+          act={(_, reason) => call('DELETE /join-tokens/:id', { params: { id: removing.id }, reason })}
           onDone={tokens.refresh}
           onClose={() => setRemoving(null)}
         />
@@ -363,7 +362,7 @@ function TokenForMany({ onDone }: { onDone(): void }) {
               </p>
             </>
           )}
-          act={async (_, reason) => setToken((await call<Created>('POST', '/join-tokens', { body: asked, reason })).token)}
+          act={async (_, reason) => setToken((await call('POST /join-tokens', { body: asked, reason })).token)}
           onDone={onDone}
           onClose={() => setAsked(null)}
         />

@@ -14,9 +14,8 @@ import { MarkWord } from '../parts/mark.tsx'
 import { Denied, Empty, Section, Shown, Table, Waiting } from '../parts/states.tsx'
 import { Age, Moment } from '../parts/time.tsx'
 import { useFilters } from '../state/address.ts'
-import { call, type Page } from '../state/api.ts'
+import { call } from '../state/api.ts'
 import type { Mark } from '../state/mark-of.ts'
-import { part } from '../state/place.ts'
 import { useResource } from '../state/resource.ts'
 import { type Right, useMay } from '../state/rights.ts'
 import { text } from '../words/first.ts'
@@ -26,10 +25,11 @@ const words = more.notifications
 const STATES = ['waiting', 'delivered', 'failed', 'dead'] as const
 const MARK_OF: Readonly<Record<NotificationView['state'], Mark>> = { waiting: 'changing', delivered: 'ok', failed: 'drift', dead: 'bad' }
 
-const useList = <T,>(path: string, query: Record<string, string | number>) =>
+type Listed = 'GET /notifications' | 'GET /notification-sinks' | 'GET /notification-routes'
+const useList = <R extends Listed>(route: R, query: Record<string, string | number>) =>
   useResource(
-    `${path} ${JSON.stringify(query)}`,
-    (signal) => call<Page<T>>('GET', path, { query, signal }),
+    `${route} ${JSON.stringify(query)}`,
+    (signal) => call(route, { query, signal }),
     ({ topic, name }) => topic === 'notification' || (topic === 'resource' && (name?.startsWith('Notification') ?? true)),
   )
 
@@ -56,7 +56,7 @@ export function NotificationsPage() {
 function Messages() {
   const { filters, set } = useFilters()
   const state = filters['state'] ?? ''
-  const messages = useList<NotificationView>('/notifications', { limit: 100, state })
+  const messages = useList('GET /notifications', { limit: 100, state })
   return (
     <section>
       <div class="filters">
@@ -136,7 +136,7 @@ function MessageRow({ of, onDone }: { of: NotificationView; onDone(): void }) {
             label={words.retry}
             title={more.reasons.retryTitle}
             effect={more.reasons.retryEffect(sink, title)}
-            act={(reason) => call('POST', `/notifications/${part(of.id)}/retry`, { reason })}
+            act={(reason) => call('POST /notifications/:id/retry', { params: { id: of.id }, reason })}
             onDone={onDone}
           />
         )}
@@ -185,14 +185,16 @@ function Act<T>({ right, label, title, effect, act, said, onDone }: ActProps<T>)
   )
 }
 
-const pathOf = (kind: string, { project, name }: { project?: string | undefined; name: string }): string =>
-  project === undefined || project === '' ? `/${kind}/${part(name)}` : `/projects/${part(project)}/${kind}/${part(name)}`
+const testSink = ({ project, name }: { project?: string | undefined; name: string }, reason: string): Promise<NotificationTestAnswer> =>
+  project === undefined || project === ''
+    ? call('POST /notification-sinks/:name/test', { params: { name }, reason })
+    : call('POST /projects/:project/notification-sinks/:name/test', { params: { project, name }, reason })
 
 const keyOf = ({ metadata: { project, name } }: { metadata: { project?: string | undefined; name: string } }): string =>
   project === undefined || project === '' ? name : `${project}/${name}`
 
 function Sinks() {
-  const sinks = useList<NotificationSinkView>('/notification-sinks', { limit: 200 })
+  const sinks = useList('GET /notification-sinks', { limit: 200 })
   const mayTest = useMay('notify:test', 'NotificationSink', 'some')?.allowed === true
   const { columns } = words
   return (
@@ -225,9 +227,7 @@ function Sinks() {
                           label={words.test}
                           title={more.reasons.testTitle(keyOf(sink))}
                           effect={more.reasons.testEffect(keyOf(sink), sink.status.type)}
-                          act={(reason) =>
-                            call<NotificationTestAnswer>('POST', `${pathOf('notification-sinks', sink.metadata)}/test`, { reason })
-                          }
+                          act={(reason) => testSink(sink.metadata, reason)}
                           said={({ delivered, detail, durationMs }) => words.tested(delivered, detail, number(durationMs))}
                         />
                       </td>
@@ -258,7 +258,7 @@ function SinkState({ of: { spec, status } }: { of: NotificationSinkView }) {
 }
 
 function Routes() {
-  const routes = useList<NotificationRouteView>('/notification-routes', { limit: 200 })
+  const routes = useList('GET /notification-routes', { limit: 200 })
   const { columns } = words
   return (
     <Section title={words.routes}>

@@ -1,14 +1,14 @@
 // Fleet SQL: a read-only console over documented views. The query is in the address, so that an answer can be shared.
 
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { SqlAnswer, SqlView } from '../../../../shared/model/fleet-sql.ts'
+import type { SqlAnswer } from '../../../../shared/model/fleet-sql.ts'
 import { number } from '../format.ts'
 import { ActionButton, ActionDialog } from '../parts/action.tsx'
 import { Head } from '../parts/head.tsx'
 import { SqlRows } from '../parts/sql-rows.tsx'
 import { RefusalNote, Shown, Waiting } from '../parts/states.tsx'
 import { useFilters } from '../state/address.ts'
-import { call, type Page, type Refusal } from '../state/api.ts'
+import { call, type Refusal } from '../state/api.ts'
 import { refusalOf, useResource } from '../state/resource.ts'
 import { deleteQuery, EXAMPLES, saveQuery, useSavedQueries } from '../state/saved-queries.ts'
 import { more } from '../words/later.ts'
@@ -29,7 +29,7 @@ export function QueryPage() {
     set({ sql: asked })
     setAnswered({ state: 'asking' })
     try {
-      const answer = await call<SqlAnswer>('POST', '/query', { body: { sql: asked }, signal: mine.signal })
+      const answer = await call('POST /query', { body: { sql: asked }, signal: mine.signal })
       setAnswered({ state: 'done', answer })
     } catch (error) {
       if (!mine.signal.aborted) setAnswered({ state: 'refused', refusal: refusalOf(error) })
@@ -191,7 +191,7 @@ function SaveDialog({ sql, names, onClose }: { sql: string; names: readonly stri
 function Views({ onInsert }: { onInsert(name: string): void }) {
   const views = useResource(
     'sql views',
-    (signal) => call<Page<SqlView>>('GET', '/query/views', { signal }),
+    (signal) => call('GET /query/views', { signal }),
     () => false,
   )
   return (

@@ -12,7 +12,7 @@ import { ProblemList } from '../parts/problems.tsx'
 import { Denied, Empty, Shown, Waiting } from '../parts/states.tsx'
 import { useFilters } from '../state/address.ts'
 import { call } from '../state/api.ts'
-import { pages, part } from '../state/place.ts'
+import { pages } from '../state/place.ts'
 import { useResource } from '../state/resource.ts'
 import { useMayRender } from '../state/rights.ts'
 import { text } from '../words/first.ts'
@@ -43,17 +43,17 @@ export function RenderPage() {
 function Rendered({ project, name }: { project: string; name: string }) {
   const { filters, set } = useFilters()
   const cluster = filters['cluster'] ?? ''
-  const path = `/projects/${part(project)}/services/${part(name)}`
+  const params = { project, name }
   const isNew = ({ topic, name: of }: { topic: string; name: string | null }) =>
     (topic === 'render' || topic === 'resource') && (of === null || of.includes(name))
   const view = useResource(
     `rendered ${project}/${name} ${cluster}`,
-    (signal) => call<RenderView>('GET', `${path}/render`, { query: { cluster, explain: true }, signal }),
+    (signal) => call('GET /projects/:project/services/:name/render', { params, query: { cluster, explain: true }, signal }),
     isNew,
   )
   const variants = useResource(
     `variants ${project}/${name}`,
-    (signal) => call<VariantsView>('GET', `${path}/variants`, { signal }),
+    (signal) => call('GET /projects/:project/services/:name/variants', { params, signal }),
     isNew,
     true,
   )

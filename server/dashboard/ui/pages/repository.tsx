@@ -11,10 +11,10 @@ import { RefreshButton } from '../parts/service-actions.tsx'
 import { StateNote } from '../parts/state-note.tsx'
 import { Empty, ListFoot, PagedShown, Section, Shown, Table } from '../parts/states.tsx'
 import { Age } from '../parts/time.tsx'
-import { call, type Page } from '../state/api.ts'
+import { call } from '../state/api.ts'
 import { serviceSeen } from '../state/mark-of.ts'
 import { usePaged } from '../state/paged-list.ts'
-import { pages, part } from '../state/place.ts'
+import { pages } from '../state/place.ts'
 import { type ServiceView, useRepository, useServices } from '../state/reads.ts'
 import { text } from '../words/first.ts'
 import { more } from '../words/later.ts'
@@ -87,7 +87,8 @@ function Commits({ project, name }: Of) {
   const commits = usePaged<CommitView>(
     `commits ${project}/${name}`,
     (start, signal) =>
-      call<Page<CommitView>>('GET', `/projects/${part(project)}/repositories/${part(name)}/commits`, {
+      call('GET /projects/:project/repositories/:name/commits', {
+        params: { project, name },
         query: { limit: COMMITS_SHOWN, continue: start },
         signal,
       }),

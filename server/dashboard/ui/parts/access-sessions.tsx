@@ -2,7 +2,6 @@
 // reason.
 import { useState } from 'preact/hooks'
 import { call } from '../state/api.ts'
-import { part } from '../state/place.ts'
 import { useSessions } from '../state/reads.ts'
 import { useMay } from '../state/rights.ts'
 import { session } from '../state/session.ts'
@@ -68,7 +67,7 @@ export function SessionList() {
           label={text.access.revoke}
           right={ending.id === person?.id || !maySeeAll ? null : { verb: 'token:revoke', kind: 'ApiToken' }}
           describe={() => <p>{ending.id === person?.id ? text.access.endOwn : text.access.endEffect(ending.name)}</p>}
-          act={(_, reason) => call('DELETE', `/sessions/${part(ending.id)}`, { reason })}
+          act={(_, reason) => call('DELETE /sessions/:id', { params: { id: ending.id }, reason })}
           onDone={sessions.refresh}
           onClose={() => setEnding(null)}
         />

@@ -2,7 +2,6 @@
 import { useState } from 'preact/hooks'
 import type { createdApiTokenSchema } from '../../../../shared/model/views.ts'
 import { call } from '../state/api.ts'
-import { part } from '../state/place.ts'
 import { useApiTokens } from '../state/reads.ts'
 import { useMay } from '../state/rights.ts'
 import { text } from '../words/first.ts'
@@ -80,7 +79,7 @@ function TokenList() {
           label={text.access.revoke}
           right={{ verb: 'token:revoke', kind: 'ApiToken' }}
           describe={() => <p>{text.access.revokeEffect(revoking.name)}</p>}
-          act={(_, reason) => call('DELETE', `/tokens/${part(revoking.id)}`, { reason })}
+          act={(_, reason) => call('DELETE /tokens/:id', { params: { id: revoking.id }, reason })}
           onDone={tokens.refresh}
           onClose={() => setRevoking(null)}
         />
@@ -142,7 +141,7 @@ function CreateToken() {
           describe={() => <p>{more.reasons.tokenEffect(asked.role, asked.expires)}</p>}
           act={async (_, reason) => {
             const { name, role, expires } = asked
-            setMade(await call<Created>('POST', '/tokens', { body: { name, role, expires }, reason }))
+            setMade(await call('POST /tokens', { body: { name, role, expires }, reason }))
           }}
           onDone={() => asked.form.reset()}
           onClose={() => setAsked(null)}

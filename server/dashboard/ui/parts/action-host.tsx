@@ -7,7 +7,6 @@ import { type ActionAsked, actionAsked, type Scope } from '../state/actions.ts'
 import { call } from '../state/api.ts'
 import { type AnswerLineOf, askOnce, linesOf } from '../state/ask.ts'
 import { BLAST_MAX, type Blast, readBlast } from '../state/blast.ts'
-import { part } from '../state/place.ts'
 import { refreshAll } from '../state/resource.ts'
 import { text } from '../words/first.ts'
 import { more } from '../words/later.ts'
@@ -56,7 +55,7 @@ function Suspend({ scope: { service, cluster }, verb }: { scope: Scope; verb: 's
     ...(cluster === undefined ? {} : { clusters: [cluster] }),
   }
   const order = (reason: string, dryRun: boolean) =>
-    call<SuspendAnswer>('POST', `/${verb}`, { body: { ...body, reason: reason || text.actions.planned, dryRun } })
+    call(`POST /${verb}`, { body: { ...body, reason: reason || text.actions.planned, dryRun } })
   return (
     <ActionDialog<{ answer: SuspendAnswer; blast: Blast }>
       right={suspendRight(scope)}
@@ -87,7 +86,7 @@ function Suspend({ scope: { service, cluster }, verb }: { scope: Scope; verb: 's
 
 function Sync({ scope: { service, cluster } }: { scope: Extract<ActionAsked, { kind: 'sync' }> }) {
   const scope: Scope = { service, ...(cluster === undefined ? {} : { cluster }) }
-  const path = `/projects/${part(service.project)}/services/${part(service.name)}/sync`
+  const params = { project: service.project, name: service.name }
   const waiting = (plan: SyncPlanView) =>
     plan.changes
       .map((change, index) => ({ change, clusters: plan.clusters.filter((one) => one.waits && one.change === index) }))
@@ -97,7 +96,7 @@ function Sync({ scope: { service, cluster } }: { scope: Extract<ActionAsked, { k
       right={syncRight(scope)}
       title={text.actions.title(text.actions.sync, scopeWords(scope))}
       label={text.actions.sync}
-      plan={() => call<SyncPlanView>('GET', path, { query: { cluster } })}
+      plan={() => call('GET /projects/:project/services/:name/sync', { params, query: { cluster } })}
       isNeeded={(plan) => waiting(plan).length > 0}
       describe={(plan) =>
         waiting(plan).length === 0 ? (
@@ -117,7 +116,11 @@ function Sync({ scope: { service, cluster } }: { scope: Extract<ActionAsked, { k
       }
       act={async (plan, reason) => {
         for (const { change, clusters } of waiting(plan))
-          await call('POST', path, { body: { digest: change.digest, clusters: clusters.map((one) => one.cluster) }, reason })
+          await call('POST /projects/:project/services/:name/sync', {
+            params,
+            body: { digest: change.digest, clusters: clusters.map((one) => one.cluster) },
+            reason,
+          })
       }}
       {...common}
     />
@@ -152,7 +155,7 @@ function Refresh({ project, name }: { project: string; name: string }) {
   const readAll = async (): Promise<string[]> => {
     const lines: string[] = []
     for (let next: string | null = null, page = 0; page < 20; page++) {
-      const read: ServiceList = await call<ServiceList>('GET', '/services', {
+      const read: ServiceList = await call('GET /services', {
         query: { project, repository: name, limit: 500, continue: next },
       })
       lines.push(...read.items.map(({ metadata, status }) => more.refresh.line(metadata.name, status.clusters.total)))
@@ -173,7 +176,7 @@ function Refresh({ project, name }: { project: string; name: string }) {
           <NameList names={lines} />
         </>
       )}
-      act={(_, reason) => call('POST', `/projects/${part(project)}/repositories/${part(name)}/refresh`, { reason })}
+      act={(_, reason) => call('POST /projects/:project/repositories/:name/refresh', { params: { project, name }, reason })}
       {...common}
     />
   )

@@ -5,7 +5,7 @@ import { shortCommit, writtenBy } from '../format.ts'
 import { call, type Page } from '../state/api.ts'
 import { type Mark, markOfWords } from '../state/mark-of.ts'
 import { usePaged } from '../state/paged-list.ts'
-import { pages, part } from '../state/place.ts'
+import { pages } from '../state/place.ts'
 import { text } from '../words/first.ts'
 import { more } from '../words/later.ts'
 import { MarkShape } from './mark.tsx'
@@ -17,26 +17,30 @@ export interface HistoryOf {
   /** Absent means all services of the cluster. */
   service?: { project: string; name: string }
 }
-type Entry = HistoryView & Partial<Pick<TimelineView, 'project' | 'service'>>
+type Entry = HistoryView | TimelineView
+
+/** In the timeline of a cluster, the service that an entry is about. */
+const placeOf = (of: Entry): { project: string | null; service: string | null } => ('project' in of ? of : { project: null, service: null })
+function keyOf(of: Entry): string {
+  const { project, service } = placeOf(of)
+  return `${of.atMs} ${project ?? ''}/${service ?? ''} ${of.reason}`
+}
 
 const PAGE = 50
 const words = more.history
 
 function useEntries({ cluster, service }: HistoryOf, shown: number) {
-  const path =
-    service === undefined
-      ? `/clusters/${part(cluster)}/history`
-      : `/projects/${part(service.project)}/services/${part(service.name)}/history`
-  const query = { limit: PAGE, ...(service === undefined ? {} : { cluster }) }
-  return usePaged<Entry>(
-    `${path} ${cluster}`,
-    (start, signal) => call<Page<Entry>>('GET', path, { query: { ...query, continue: start }, signal }),
-    {
-      keyOf: ({ atMs, project = '', service: name = '', reason }) => `${atMs} ${project}/${name} ${reason}`,
-      concerns: ({ topic }) => topic === 'status' || topic === 'event',
-      shown,
-    },
-  )
+  const read = (start: string | null, signal: AbortSignal): Promise<Page<Entry>> => {
+    const query = { limit: PAGE, continue: start }
+    if (service === undefined) return call('GET /clusters/:name/history', { params: { name: cluster }, query, signal })
+    const { project, name } = service
+    return call('GET /projects/:project/services/:name/history', { params: { project, name }, query: { ...query, cluster }, signal })
+  }
+  return usePaged<Entry>(`history ${service === undefined ? '' : `${service.project}/${service.name}`} ${cluster}`, read, {
+    keyOf,
+    concerns: ({ topic }) => topic === 'status' || topic === 'event',
+    shown,
+  })
 }
 
 /** `most`: a part of another page. Absent means as many as people ask for. */
@@ -49,7 +53,7 @@ export function HistoryList({ of, most }: { of: HistoryOf; most?: number }) {
         <>
           <ol class="history">
             {items.slice(0, shown).map((one) => (
-              <Change key={`${one.atMs}${one.project}${one.service}${one.reason}`} of={one} cluster={of.cluster} />
+              <Change key={keyOf(one)} of={one} cluster={of.cluster} />
             ))}
           </ol>
           {most === undefined && <ListFoot of={entries} shown={Math.min(shown, items.length)} more={() => setShown(shown + PAGE)} />}
@@ -60,7 +64,8 @@ export function HistoryList({ of, most }: { of: HistoryOf; most?: number }) {
 }
 
 function Change({ of, cluster }: { of: Entry; cluster: string }) {
-  const { sync, health, reason, commit, cause, project, service, atMs } = of
+  const { sync, health, reason, commit, cause, atMs } = of
+  const { project, service } = placeOf(of)
   const mark: Mark = sync === null || health === null ? 'unknown' : markOfWords({ sync, health }, reason)
   const state = [sync, health].filter((word) => word !== null).join(' · ')
   return (

@@ -39,7 +39,7 @@ export function LabelEdit({ view, onClose }: { view: ClusterView; onClose(): voi
   const isChanged = isPlanned && plan.answer.results.some(({ action }) => action !== 'unchanged')
   const apply = (labels: Record<string, string>, dryRun: boolean, reason = '') => {
     const resource = { apiVersion: view.apiVersion, kind: 'Cluster', metadata: { name, labels }, spec: view.spec }
-    return call<ApplyAnswer>('POST', '/apply', { body: { resources: [resource], dryRun }, reason })
+    return call('POST /apply', { body: { resources: [resource], dryRun }, reason })
   }
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()

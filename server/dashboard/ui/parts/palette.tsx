@@ -4,11 +4,10 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import type { SqlAnswer } from '../../../../shared/model/fleet-sql.ts'
-import type { ServiceList } from '../../../../shared/model/views.ts'
 import { shortCommit } from '../format.ts'
 import { signOut } from '../state/account.ts'
 import { type ActionAsked, askAction } from '../state/actions.ts'
-import { call, type Page } from '../state/api.ts'
+import { call } from '../state/api.ts'
 import { type Spoken, spokenOf, type Verb } from '../state/commands.ts'
 import { type Seen, seenOf, serviceSeen } from '../state/mark-of.ts'
 import { canRestart, objectSeen, RESTARTED, refKey, refOf } from '../state/object-tree.ts'
@@ -61,17 +60,17 @@ interface Found {
 
 /** `kinds`: only objects of these; none: all. */
 async function read(name: string, kinds: readonly string[], signal: AbortSignal): Promise<Found> {
-  const ask = <T,>(path: string, query: Record<string, string | number>): Promise<T[]> =>
-    call<Page<T> | ServiceList>('GET', path, { query, signal }).then(
-      ({ items }) => items as T[],
+  const itemsOf = <T,>(page: Promise<{ items: T[] }>): Promise<T[]> =>
+    page.then(
+      ({ items }) => items,
       () => [], // a list that the person may not read has nothing in it
     )
   const query = { search: name, limit: EACH_MAX }
   const [clusters, services, repositories, objects] = await Promise.all([
-    ask<ClusterView>('/clusters', query),
-    ask<ServiceView>('/services', { ...query, sort: 'name' }),
-    ask<RepositoryView>('/repositories', query),
-    Promise.all((kinds.length === 0 ? [''] : kinds).map((kind) => ask<ObjectView>('/objects', { ...query, kind }))),
+    itemsOf(call('GET /clusters', { query, signal })),
+    itemsOf(call('GET /services', { query: { ...query, sort: 'name' }, signal })),
+    itemsOf(call('GET /repositories', { query, signal })),
+    Promise.all((kinds.length === 0 ? [''] : kinds).map((kind) => itemsOf(call('GET /objects', { query: { ...query, kind }, signal })))),
   ])
   return { clusters, services, repositories, objects: objects.flat() }
 }
@@ -159,7 +158,7 @@ const actionsOn = (of: Found, verbs: Spoken['verbs']): Entry[] =>
 const SQL_LETTERS_MIN = 3
 const quoted = (words: string): string => `'${words.toLowerCase().replaceAll("'", "''")}'`
 const rowsOf = (sql: string, signal: AbortSignal): Promise<SqlAnswer['rows']> =>
-  call<SqlAnswer>('POST', '/query', { body: { sql, limit: EACH_MAX }, signal }).then(
+  call('POST /query', { body: { sql, limit: EACH_MAX }, signal }).then(
     ({ rows }) => rows,
     () => [],
   )

@@ -1,7 +1,7 @@
 // Services in clusters as a list of any length, read from the server page by page.
 import { useCallback } from 'preact/hooks'
 import { shortCommit } from '../format.ts'
-import { call, type Page } from '../state/api.ts'
+import { call } from '../state/api.ts'
 import { byUrgency, type Seen, seenOf } from '../state/mark-of.ts'
 import { usePaged } from '../state/paged-list.ts'
 import { pages } from '../state/place.ts'
@@ -86,7 +86,7 @@ export function PlacementRows({ of, health = '', sync = '', search = '' }: RowsP
   }
   const rows = usePaged<PlacementView>(
     JSON.stringify(query),
-    (start, signal) => call<Page<PlacementView>>('GET', '/placements', { query: { ...query, continue: start }, signal }),
+    (start, signal) => call('GET /placements', { query: { ...query, continue: start }, signal }),
     { keyOf, concerns: concernsPlacements('service' in of ? of : null), shown: PAGE_ROWS / 2 },
   )
   const { want } = rows

@@ -2,9 +2,8 @@
 // were Healthy here marked.
 import type { HistoryView, RevisionView } from '../../../../shared/model/history.ts'
 import { shortCommit, writtenBy } from '../format.ts'
-import { call, type Page } from '../state/api.ts'
+import { call } from '../state/api.ts'
 import type { Change } from '../state/live.ts'
-import { part } from '../state/place.ts'
 import { type PlacementView, useRevisions } from '../state/reads.ts'
 import { useResource } from '../state/resource.ts'
 import { more } from '../words/later.ts'
@@ -34,7 +33,8 @@ export function RevisionStrip({ at: { cluster, project, service }, view }: Strip
   const history = useResource(
     `healthy ${cluster}/${project}/${service}`,
     (signal) =>
-      call<Page<HistoryView>>('GET', `/projects/${part(project)}/services/${part(service)}/history`, {
+      call('GET /projects/:project/services/:name/history', {
+        params: { project, name: service },
         query: { cluster, limit: HISTORY_READ },
         signal,
       }),

@@ -1,6 +1,5 @@
 // Revocation of a cluster: the server refuses its agent; what is applied there stays. The same button admits it again.
 import { useState } from 'preact/hooks'
-import type { ApplyAnswer } from '../../../../shared/model/apply-views.ts'
 import { call } from '../state/api.ts'
 import { type Blast, readBlast } from '../state/blast.ts'
 import type { ClusterView } from '../state/reads.ts'
@@ -17,7 +16,7 @@ export function RevokeCluster({ view }: { view: ClusterView }) {
   const label = spec.revoked ? words.admit : words.revoke
   const act = (reason: string) => {
     const resource = { apiVersion, kind: 'Cluster', metadata: { name, labels }, spec: { ...spec, revoked: !spec.revoked } }
-    return call<ApplyAnswer>('POST', '/apply', { body: { resources: [resource], dryRun: false }, reason })
+    return call('POST /apply', { body: { resources: [resource], dryRun: false }, reason })
   }
   return (
     <>

@@ -1,7 +1,6 @@
 // Events of the last 24 hours as bars of half an hour: how much happened when, and how much of it was a warning. It is drawn
 // with elements of the page, so that it follows the theme, prints, and is read out.
 import { useEffect } from 'preact/hooks'
-import type { SqlAnswer } from '../../../../shared/model/fleet-sql.ts'
 import { timeOfDay } from '../format.ts'
 import { call } from '../state/api.ts'
 import { nowMs } from '../state/now.ts'
@@ -41,7 +40,7 @@ export function Series() {
       const now = nowMs.peek()
       const from = (Math.floor(now / SLOT_MS) - SLOTS + 1) * SLOT_MS
       const sql = `SELECT at_ms / ${SLOT_MS} AS slot, type, count(*) AS n FROM events WHERE at_ms >= ${from} GROUP BY 1, 2`
-      return slotsOf((await call<SqlAnswer>('POST', '/query', { body: { sql, limit: 500 }, signal })).rows, now)
+      return slotsOf((await call('POST /query', { body: { sql, limit: 500 }, signal })).rows, now)
     },
     () => false,
     true,

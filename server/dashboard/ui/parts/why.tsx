@@ -1,9 +1,8 @@
 // Why a service is not as Git says: causes with evidence and the next step, the most likely one first, and what changed shortly before.
-import type { WhyCause, WhyEvidence, WhyView } from '../../../../shared/model/why.ts'
+import type { WhyCause, WhyEvidence } from '../../../../shared/model/why.ts'
 import { names } from '../format.ts'
 import { call } from '../state/api.ts'
 import { sentence } from '../state/needs.ts'
-import { part } from '../state/place.ts'
 import { concernsService } from '../state/reads.ts'
 import { useResource } from '../state/resource.ts'
 import { text } from '../words/first.ts'
@@ -28,7 +27,7 @@ interface WhyProps {
 export function Why({ project, service, cluster = '', otherwise, linkOf = () => null }: WhyProps) {
   const why = useResource(
     `why ${project}/${service} ${cluster}`,
-    (signal) => call<WhyView>('GET', `/projects/${part(project)}/services/${part(service)}/why`, { query: { cluster }, signal }),
+    (signal) => call('GET /projects/:project/services/:name/why', { params: { project, name: service }, query: { cluster }, signal }),
     concernsService(project, service),
     true,
   )

@@ -7,7 +7,7 @@ import { forgetFleet, hurryFleet } from './fleet.ts'
 import { startLive, stopLive } from './live.ts'
 import { serverUrl } from './place.ts'
 import { forgetResources, openResources, refusalOf } from './resource.ts'
-import { authorization, forgetToken, keepToken, type Person, session, takeCode } from './session.ts'
+import { authorization, forgetToken, keepToken, session, takeCode } from './session.ts'
 
 /** `redirect`: the page of the provider that ends its own session. */
 type SignInLinkToken = (typeof signInLinkTokenSchema)['_output']
@@ -42,7 +42,7 @@ export async function openSession(refused: string): Promise<string | null> {
   }
   hurryFleet()
   try {
-    const person = await call<Person>('GET', '/whoami')
+    const person = await call('GET /whoami')
     openResources()
     session.value = { state: 'in', person }
     startLive()

@@ -1,5 +1,13 @@
 // Requests to the admin API: JSON in, JSON out, refusals as errors with what happened and what to do.
-import { createSkerryClient, type Query, queryText, SkerryProblem } from '../../../../client/client.ts'
+import {
+  type CallOptions as ClientCallOptions,
+  createSkerryClient,
+  pathOf,
+  type Query,
+  queryText,
+  SkerryProblem,
+} from '../../../../client/client.ts'
+import type { Route, Routes } from '../../../../client/routes.ts'
 import { text } from '../words/first.ts'
 import { serverUrl } from './place.ts'
 import { authorization, session } from './session.ts'
@@ -20,7 +28,7 @@ export class ApiError extends Error {
   }
 }
 
-export type { Query }
+export type { Query, Route }
 
 /** Addresses are those of the page. */
 const client = createSkerryClient({ url: '', authorization: () => authorization()['authorization'] ?? null })
@@ -50,14 +58,14 @@ function refusalOf({ status, code, detail, remedy, problems, body }: SkerryProbl
   return { status, code, detail: body === undefined ? text.errors.status(status) : detail, remedy, problems }
 }
 
-/** T is what the server of this very build answers; it checks its answers by the same schemas. */
-export async function call<T>(
-  method: string,
-  path: string,
-  options: { query?: Query; body?: unknown; signal?: AbortSignal; reason?: string } = {},
-): Promise<T> {
-  const response = await send(method, apiPath(path, options.query), options.body, options.signal, undefined, options.reason)
-  return (response.status === 204 ? null : await response.json()) as T
+export type CallOptions<R extends Route> = Pick<ClientCallOptions<R>, 'params' | 'query' | 'body' | 'signal' | 'reason'>
+
+/** Answers are typed by the schemas by which the server of this very build checks them. */
+export async function call<R extends Route>(route: R, options: CallOptions<R> = {}): Promise<Routes[R]['answer']> {
+  const { params, query, body, signal, reason } = options
+  const [method = '', pattern = ''] = route.split(' ')
+  const response = await send(method, apiPath(pathOf(pattern, params), query), body, signal, undefined, reason)
+  return (response.status === 204 ? null : await response.json()) as Routes[R]['answer']
 }
 
 export interface Page<T> {

@@ -1,6 +1,6 @@
 // Entries of the audit log, read page by page. Entries never change; new ones appear at the front.
 import type { AuditRecord } from '../../../../shared/model/audit.ts'
-import { call, type Page, type Query } from './api.ts'
+import { call, type Query } from './api.ts'
 import { type Paged, usePaged } from './paged-list.ts'
 
 export type { AuditRecord }
@@ -13,6 +13,6 @@ const CAUSES = ['resource', 'token', 'confirmation']
 export const useAudit = (query: Query, shown: number): Paged<AuditRecord> =>
   usePaged<AuditRecord>(
     `audit ${JSON.stringify(query)}`,
-    (start, signal) => call<Page<AuditRecord>>('GET', '/audit', { query: { ...query, limit: AUDIT_PAGE, continue: start }, signal }),
+    (start, signal) => call('GET /audit', { query: { ...query, limit: AUDIT_PAGE, continue: start }, signal }),
     { keyOf: ({ seq }) => String(seq), concerns: ({ topic }) => CAUSES.includes(topic), shown },
   )

@@ -27,7 +27,7 @@ export async function readBlast({ service, cluster }: Scope): Promise<Blast> {
   const rows: PlacementView[] = []
   let next: string | null = null
   for (let page = 0; page < PAGES_MAX; page++) {
-    const read: Page<PlacementView> = await call<Page<PlacementView>>('GET', '/placements', { query: { ...query, continue: next } })
+    const read: Page<PlacementView> = await call('GET /placements', { query: { ...query, continue: next } })
     rows.push(...read.items)
     next = read.continue
     if (next === null) break

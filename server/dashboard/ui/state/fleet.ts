@@ -69,7 +69,7 @@ const nextTask = (): Promise<void> =>
     port2.postMessage(null)
   })
 
-const chart = (query: Record<string, string | null>, signal: AbortSignal) => call<ChartView>('GET', '/chart', { query, signal })
+const chart = (query: Record<string, string | null>, signal: AbortSignal) => call('GET /chart', { query, signal })
 
 export const fleet = new LiveResource<Fleet>(read)
 

@@ -135,7 +135,7 @@ export function awaitPosition(answer: Promise<number> | null): void {
 async function knowPosition(signal: AbortSignal): Promise<number> {
   position ??= (await awaited?.catch(() => null)) ?? null
   awaited = null
-  position ??= (await call<{ newest: number }>('GET', '/changes', { signal })).newest
+  position ??= (await call('GET /changes', { signal })).newest
   return position
 }
 

@@ -1,37 +1,25 @@
 // The reads that several pages share: what is asked, and which changes make it old.
 import { useState } from 'preact/hooks'
-import type { AttentionView } from '../../../../shared/model/attention.ts'
-import type { CountsView } from '../../../../shared/model/counts.ts'
-import type { DependenciesView } from '../../../../shared/model/dependency-views.ts'
-import type { RevisionView } from '../../../../shared/model/history.ts'
-import type { ObjectOrders } from '../../../../shared/model/object-order.ts'
-import type { SessionView } from '../../../../shared/model/sign-in.ts'
 import type {
-  ApiTokenView,
   ClusterView,
   ConfirmationView,
   EventView,
-  JoinTokenView,
   ObjectView,
   PlacementView,
   RepositoryView,
-  RoleBindingView,
-  RoleView,
-  ServiceList,
   ServiceView,
 } from '../../../../shared/model/views.ts'
-import { call, type Page } from './api.ts'
+import { type CallOptions, call, type Route } from './api.ts'
 import type { Change } from './live.ts'
 import { type Paged, usePaged } from './paged-list.ts'
-import { part } from './place.ts'
 import { useResource } from './resource.ts'
 
 export type { ClusterView, ConfirmationView, EventView, ObjectView, PlacementView, RepositoryView, ServiceView }
 
 const get =
-  <T>(path: string, query: Record<string, string | number | undefined> = {}) =>
+  <R extends Route>(route: R, options: Pick<CallOptions<R>, 'params' | 'query'> = {}) =>
   (signal: AbortSignal) =>
-    call<T>('GET', path, { query, signal })
+    call(route, { ...options, signal })
 
 const topics =
   (...of: string[]) =>
@@ -42,7 +30,7 @@ const topics =
 export function useServiceCount(): number | undefined {
   const { value } = useResource(
     'service count',
-    get<CountsView>('/counts', { by: 'service', sort: 'count', limit: 1 }),
+    get('GET /counts', { query: { by: 'service', sort: 'count', limit: 1 } }),
     ({ topic, name }) => topic === 'resource' && (name?.startsWith('Service/') ?? true),
     true,
   )
@@ -51,10 +39,10 @@ export function useServiceCount(): number | undefined {
 
 export const EVENTS_SHOWN = 200
 export const useEvents = (limit = EVENTS_SHOWN) =>
-  useResource(`events ${limit}`, get<Page<EventView>>('/events', { limit }), topics('event', 'resource', 'confirmation', 'token'))
+  useResource(`events ${limit}`, get('GET /events', { query: { limit } }), topics('event', 'resource', 'confirmation', 'token'))
 
 export const useEventsOf = (of: { cluster?: string; project?: string; service?: string }, limit = 50) =>
-  useResource(`events ${JSON.stringify(of)} ${limit}`, get<Page<EventView>>('/events', { ...of, limit }), topics('event'))
+  useResource(`events ${JSON.stringify(of)} ${limit}`, get('GET /events', { query: { ...of, limit } }), topics('event'))
 
 const EVENTS_PAGE = 200
 /** Newest first, back to the first event that the server keeps. `type` '': all. */
@@ -63,7 +51,7 @@ export function useOlderEvents(filter: { cluster: string; search: string; type: 
     `older events ${JSON.stringify(filter)}`,
     async (start, signal) => {
       const query = { ...filter, limit: EVENTS_PAGE, before: start ?? String(Number.MAX_SAFE_INTEGER) }
-      const { items, continue: next } = await call<Page<EventView>>('GET', '/events', { query, signal })
+      const { items, continue: next } = await call('GET /events', { query, signal })
       return { items: items.toReversed(), continue: next }
     },
     { keyOf: ({ id }) => String(id), concerns: topics('event', 'resource', 'confirmation', 'token'), shown },
@@ -74,7 +62,7 @@ export function useOlderEvents(filter: { cluster: string; search: string; type: 
 export const useAttention = (later = false) =>
   useResource(
     'attention',
-    get<AttentionView>('/attention', { limit: 200 }),
+    get('GET /attention', { query: { limit: 200 } }),
     topics('confirmation', 'render', 'repository', 'status', 'desired', 'restore', 'resource'),
     later,
   )
@@ -86,8 +74,7 @@ export interface RepositoryQuery {
 export const useRepositories = (query: RepositoryQuery, shown: number): Paged<RepositoryView> =>
   usePaged<RepositoryView>(
     `repositories ${JSON.stringify(query)}`,
-    (start, signal) =>
-      call<Page<RepositoryView>>('GET', '/repositories', { query: { ...query, limit: LIST_PAGE, continue: start }, signal }),
+    (start, signal) => call('GET /repositories', { query: { ...query, limit: LIST_PAGE, continue: start }, signal }),
     { keyOf: nameOf, concerns: topics('repository', 'resource'), shown },
   )
 
@@ -107,7 +94,7 @@ export function useServices(query: ServiceQuery, shown: number): Paged<ServiceVi
   const list = usePaged<ServiceView>(
     key,
     async (start, signal) => {
-      const page = await call<ServiceList>('GET', '/services', { query: { ...query, limit: LIST_PAGE, continue: start }, signal })
+      const page = await call('GET /services', { query: { ...query, limit: LIST_PAGE, continue: start }, signal })
       setTotal(page.total ?? null)
       return page
     },
@@ -124,39 +111,43 @@ const concernsServices = (change: Change): boolean =>
 export const useRepository = (project: string, name: string) =>
   useResource(
     `repository ${project}/${name}`,
-    get<RepositoryView>(`/projects/${part(project)}/repositories/${part(name)}`),
+    get('GET /projects/:project/repositories/:name', { params: { project, name } }),
     topics('repository', 'resource'),
   )
 
 export const useService = (project: string, name: string) =>
   useResource(
     `service ${project}/${name}`,
-    get<ServiceView>(`/projects/${part(project)}/services/${part(name)}`),
+    get('GET /projects/:project/services/:name', { params: { project, name } }),
     concernsService(project, name),
   )
 
 export const useRevisions = (project: string, name: string) =>
   useResource(
     `revisions ${project}/${name}`,
-    get<Page<RevisionView>>(`/projects/${part(project)}/services/${part(name)}/revisions`, { limit: 30 }),
+    get('GET /projects/:project/services/:name/revisions', { params: { project, name }, query: { limit: 30 } }),
     ({ topic, name: service }) => (topic === 'desired' || topic === 'render') && (service === null || service === name),
   )
 
 export const useCluster = (name: string) =>
-  useResource(`cluster ${name}`, get<ClusterView>(`/clusters/${part(name)}`), topics('cluster', 'resource', 'status', 'desired', 'event'))
+  useResource(
+    `cluster ${name}`,
+    get('GET /clusters/:name', { params: { name } }),
+    topics('cluster', 'resource', 'status', 'desired', 'event'),
+  )
 
 /** Worst first, so that what is wrong is among the first however many there are. */
 export const useClusterServices = (name: string) =>
   useResource(
     `cluster services ${name}`,
-    get<Page<PlacementView>>('/placements', { cluster: name, sort: 'health', limit: 500 }),
+    get('GET /placements', { query: { cluster: name, sort: 'health', limit: 500 } }),
     concernsPlacements(null),
   )
 
 export const usePlacement = (cluster: string, project: string, service: string) =>
   useResource(
     `placement ${cluster}/${project}/${service}`,
-    get<Page<PlacementView>>('/placements', { cluster, project, service, limit: 1 }),
+    get('GET /placements', { query: { cluster, project, service, limit: 1 } }),
     concernsService(project, service),
   )
 
@@ -166,7 +157,7 @@ export const useObjects = (at: { cluster: string; project: string; service: stri
   usePaged<ObjectView>(
     `objects ${JSON.stringify(at)} ${search}`,
     (start, signal) =>
-      call<Page<ObjectView>>('GET', '/objects', {
+      call('GET /objects', {
         query: { ...at, search, sort: 'health', limit: OBJECTS_PAGE, continue: start },
         signal,
       }),
@@ -181,26 +172,25 @@ export const useObjects = (at: { cluster: string; project: string; service: stri
 export const useObjectOrder = ({ cluster, project, service }: { cluster: string; project: string; service: string }) =>
   useResource(
     `order ${cluster}/${project}/${service}`,
-    get<ObjectOrders>(`/projects/${part(project)}/services/${part(service)}/order`, { cluster }),
+    get('GET /projects/:project/services/:name/order', { params: { project, name: service }, query: { cluster } }),
     ({ topic, name }) => topic === 'desired' && (name === null || name === service),
   )
 
 export const useDependencies = (project: string, service: string) =>
   useResource(
     `dependencies ${project}/${service}`,
-    get<DependenciesView>(`/projects/${part(project)}/services/${part(service)}/dependencies`),
+    get('GET /projects/:project/services/:name/dependencies', { params: { project, name: service } }),
     topics('resource', 'desired', 'status'),
     true,
   )
 
 export const useJoinTokens = () =>
-  useResource('join tokens', get<Page<JoinTokenView>>('/join-tokens', { limit: 500 }), topics('token', 'cluster'))
-export const useApiTokens = () => useResource('api tokens', get<Page<ApiTokenView>>('/tokens', { limit: 500 }), topics('token'))
-export const useSessions = () => useResource('sessions', get<Page<SessionView>>('/sessions', { limit: 500 }), topics('token'))
-export const useRoles = () => useResource('roles', get<Page<RoleView>>('/roles', { limit: 500 }), topics('resource'))
-export const useRoleBindings = () =>
-  useResource('role bindings', get<Page<RoleBindingView>>('/role-bindings', { limit: 500 }), topics('resource'))
-export const useVersion = () => useResource('version', get<Record<string, string>>('/version'), () => false)
+  useResource('join tokens', get('GET /join-tokens', { query: { limit: 500 } }), topics('token', 'cluster'))
+export const useApiTokens = () => useResource('api tokens', get('GET /tokens', { query: { limit: 500 } }), topics('token'))
+export const useSessions = () => useResource('sessions', get('GET /sessions', { query: { limit: 500 } }), topics('token'))
+export const useRoles = () => useResource('roles', get('GET /roles', { query: { limit: 500 } }), topics('resource'))
+export const useRoleBindings = () => useResource('role bindings', get('GET /role-bindings', { query: { limit: 500 } }), topics('resource'))
+export const useVersion = () => useResource('version', get('GET /version'), () => false)
 
 /** An outage writes an event of the cluster and nothing else: its agent is silent. */
 const isOfCluster = ({ topic, cluster }: Change): boolean => topic === 'event' && cluster !== null

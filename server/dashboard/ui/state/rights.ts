@@ -33,7 +33,7 @@ export const VERBS_OF: Readonly<Record<(typeof ACCESS_KINDS)[number], readonly A
 const PROJECTS_ASKED = 10
 
 export const canI = (query: Query, signal?: AbortSignal): Promise<CanI> =>
-  call<CanI>('GET', '/auth/can-i', { query, ...(signal === undefined ? {} : { signal }) })
+  call('GET /auth/can-i', { query, ...(signal === undefined ? {} : { signal }) })
 
 /** Whether the caller has the right in the whole fleet, or in one of the projects in which a role is given. Null means not known yet. */
 export function useMay(verb: AccessVerb, kind: AccessKind, where: 'fleet' | 'some' = 'fleet'): CanI | null {

@@ -1,8 +1,7 @@
 // Queries that people of the fleet saved for each other, and examples.
 import type { SavedQueryView } from '../../../../shared/model/saved-queries.ts'
 import { more } from '../words/later.ts'
-import { call, type Page } from './api.ts'
-import { part } from './place.ts'
+import { call } from './api.ts'
 import { useResource } from './resource.ts'
 
 const { examples } = more.query
@@ -38,11 +37,11 @@ export const EXAMPLES: readonly { name: string; sql: string }[] = [
 export const useSavedQueries = () =>
   useResource(
     'saved queries',
-    (signal) => call<Page<SavedQueryView>>('GET', '/saved-queries', { signal }),
+    (signal) => call('GET /saved-queries', { signal }),
     ({ topic, name }) => topic === 'resource' && (name?.startsWith('SavedQuery/') ?? true),
   )
 
-const path = (name: string): string => `/saved-queries/${part(name)}`
 export const saveQuery = ({ name, ...query }: Pick<SavedQueryView, 'name' | 'sql' | 'about'>, reason: string): Promise<SavedQueryView> =>
-  call<SavedQueryView>('PUT', path(name), { body: query, reason })
-export const deleteQuery = (name: string, reason: string): Promise<void> => call<void>('DELETE', path(name), { reason })
+  call('PUT /saved-queries/:name', { params: { name }, body: query, reason })
+export const deleteQuery = (name: string, reason: string): Promise<null> =>
+  call('DELETE /saved-queries/:name', { params: { name }, reason })
