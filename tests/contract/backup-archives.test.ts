@@ -72,6 +72,16 @@ describe.each(places)('BK8 %s', (_, place) => {
     expect(existsSync(join(dataDir, 'backup-work'))).toBe(false)
   })
 
+  test.each([1_000, 40_000_000])('has nothing of an archive that broke off after %d bytes', async (bytes) => {
+    async function* broken(): AsyncGenerator<Uint8Array> {
+      for (let left = bytes; left > 0; left -= 1_000_000) yield new Uint8Array(Math.min(left, 1_000_000))
+      throw new Error('broken off')
+    }
+    const at = openPlace(place(), env)
+    await expect(at.write(archiveName(Date.UTC(2026, 0, 1), true), broken())).rejects.toThrow('broken off')
+    expect(await at.list()).toEqual([])
+  })
+
   test('an archive without recipients needs no identity', async () => {
     const into = place()
     const { name } = await ship(into, { recipients: [] })

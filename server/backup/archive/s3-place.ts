@@ -35,7 +35,11 @@ export function s3Place(target: S3Target): BackupPlace {
       throw error instanceof AppError ? error : failed(doing, text, error)
     }
   }
-  const exists = (name: string) => client.exists(prefix + name)
+  // By a list: the answer to a HEAD has no body, and so an error of it no code.
+  const exists = async (name: string): Promise<boolean> => {
+    const { contents = [] } = await client.list({ prefix: prefix + name, maxKeys: 1 })
+    return contents.some(({ key }) => key === prefix + name)
+  }
   return {
     text,
     remote: true,
@@ -72,6 +76,7 @@ export function s3Place(target: S3Target): BackupPlace {
           }
         } catch (error) {
           await Promise.resolve(writer.end(error instanceof Error ? error : new Error(String(error)))).catch(() => {})
+          await client.delete(prefix + name).catch(() => {}) // Bun's writer stores what it has, also at an end with an error
           throw error
         }
         await writer.end()
