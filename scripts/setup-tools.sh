@@ -292,3 +292,24 @@ setup_cosign() {
   ensure cosign has_cosign make_cosign
   ln -sfn "$cosign" "$root/build/cosign"
 }
+
+# What backups are tested against: an S3-compatible storage, and a program that replicates SQLite files.
+has_storage() { [ -x "$storage/$program" ]; }
+make_storage() {
+  need go "$program is built from Go modules." 'Go 1.26.6 or newer'
+  begin "$program (built once, minutes when cold)"
+  mkdir -p "$temp/storage"
+  go_program "$module" "$package" "$temp/storage/$program"
+  put "$temp/storage" "$storage"
+  end
+}
+setup_storage() {
+  mkdir -p "$root/build/storage"
+  for package in github.com/seaweedfs/seaweedfs/weed github.com/benbjohnson/litestream/cmd/litestream; do
+    program=${package##*/}
+    module=$root/tests/storage/$program
+    storage=$cache/$program-$(recipe_hash "$module/go.mod" "$module/go.sum")
+    ensure "$program" has_storage make_storage
+    ln -sfn "$storage/$program" "$root/build/storage/$program"
+  done
+}
