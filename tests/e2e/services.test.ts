@@ -90,7 +90,7 @@ test('HR2 HR4 HR6 a HealthRule of the fleet judges at the site as soon as it is 
   await eventually('judged by no rule', async () => (await told())?.health === 'Healthy')
 })
 
-test('SM1 TG16 TG17 a revision of a service that is synced by hand waits for `skerry sync`, with its plan', async () => {
+test('SM1 TG16 TG17 RH8 a revision of a service that is synced by hand waits for `skerry sync`, with its plan', async () => {
   const since = mark()
   await scenario.push({ 'hand/a.yaml': configMapYaml('a', { value: 'one' }), 'hand/b.yaml': configMapYaml('b', { value: 'one' }) })
   await apply(serviceYaml({ name: 'hand', sync: '{mode: manual}' }))
@@ -104,6 +104,10 @@ test('SM1 TG16 TG17 a revision of a service that is synced by hand waits for `sk
 
   const commit = await scenario.push({ 'hand/a.yaml': configMapYaml('a', { value: 'two' }), 'hand/b.yaml': null })
   await reason('hand', 'ManualSync')
+  // The newest commit has no such file: the applied revision is traced in its own commit.
+  const traced = JSON.parse(await scenario.fleet.run(['trace', 'configmap/hand/b', '--cluster', 'harbour', '-o', 'json']))
+  expect(traced.file).toMatchObject({ path: 'hand/b.yaml', line: 1, version: traced.commit })
+  expect(traced.commit).not.toBe(commit)
   const before = mark()
   await kubectl('patch', 'configmap', 'a', '-n', 'hand', '--type=merge', '-p', '{"data":{"value":"drifted"}}')
   await eventually('healed to what is applied', async () => (await dataOf('hand', 'a')) === 'one')
