@@ -124,8 +124,8 @@ function unknownOf(placements: readonly PlacementView[], { objects }: WhyFacts, 
       : [
           `${away.length === 1 ? 'cluster' : 'clusters'} ${away.slice(0, 5).join(', ')}: not online, the facts are those that were reported last`,
         ]),
-    ...(placements.length < PLACEMENTS_READ ? [] : [`only the worst ${PLACEMENTS_READ} clusters were looked at`]),
-    ...(read.size < DEPENDENCIES_READ ? [] : [`only ${DEPENDENCIES_READ} dependencies were looked at`]),
-    ...(objects.length < OBJECTS_READ ? [] : [`only ${OBJECTS_READ} objects were looked at`]),
+    ...(placements.length < PLACEMENTS_READ ? [] : [`only the worst ${PLACEMENTS_READ} clusters were examined`]),
+    ...(read.size < DEPENDENCIES_READ ? [] : [`only ${DEPENDENCIES_READ} dependencies were examined`]),
+    ...(objects.length < OBJECTS_READ ? [] : [`only ${OBJECTS_READ} objects were examined`]),
   ]
 }

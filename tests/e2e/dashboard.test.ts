@@ -113,6 +113,9 @@ test('drift is shown field by field with its manager, and why says what is wrong
   expect(await page.locator('.side-value pre').first().textContent()).toBe('2')
   expect(await page.textContent('.field-diff')).toContain('cluster-proportional-autoscaler')
   await page.waitForSelector('.causes li')
+  await open('services/shop/web')
+  await page.click(`.causes a:text-is("${nameOf(DRIFTED)}")`)
+  await page.waitForSelector('.object-row .m-drift')
 })
 
 test('labels are written after their effect was shown', async () => {

@@ -1,8 +1,8 @@
 // Why a service is not as Git says: causes with evidence and the next step, the most likely one first, and what changed shortly before.
 import type { WhyCause, WhyEvidence } from '../../../../shared/model/why.ts'
-import { names } from '../format.ts'
 import { call } from '../state/api.ts'
 import { sentence } from '../state/needs.ts'
+import { pages } from '../state/place.ts'
 import { concernsService } from '../state/reads.ts'
 import { useResource } from '../state/resource.ts'
 import { text } from '../words/first.ts'
@@ -12,6 +12,8 @@ import { Shown } from './states.tsx'
 import { Age } from './time.tsx'
 
 const words = more.why
+/** The others are in the list below. */
+const PLACES_SHOWN = 3
 
 interface WhyProps {
   project: string
@@ -44,7 +46,13 @@ export function Why({ project, service, cluster = '', otherwise, linkOf = () => 
             )}
             <ol class="causes">
               {causes.map((one) => (
-                <Cause key={`${one.cause}${one.object}`} of={one} isAlone={cluster !== ''} linkOf={linkOf} />
+                <Cause
+                  key={`${one.cause}${one.object}`}
+                  of={one}
+                  service={{ project, name: service }}
+                  isAlone={cluster !== ''}
+                  linkOf={linkOf}
+                />
               ))}
             </ol>
             {changes.length > 0 && (
@@ -67,11 +75,12 @@ export function Why({ project, service, cluster = '', otherwise, linkOf = () => 
 
 interface CauseProps {
   of: WhyCause
+  service: { project: string; name: string }
   isAlone: boolean
   linkOf(object: string): string | null
 }
 
-function Cause({ of: { cause, summary, object, clusters, evidence, next }, isAlone, linkOf }: CauseProps) {
+function Cause({ of: { cause, summary, object, clusters, evidence, next }, service, isAlone, linkOf }: CauseProps) {
   const href = object === null ? null : linkOf(object)
   return (
     <li class="stack">
@@ -95,7 +104,7 @@ function Cause({ of: { cause, summary, object, clusters, evidence, next }, isAlo
                 )}
               </>
             ))}
-          {!isAlone && clusters.count > 0 && ` ${words.inClusters(clusters.count, names(clusters.first, clusters.count))}`}
+          {!isAlone && clusters.count > 0 && <Places service={service} clusters={clusters} />}
         </p>
       )}
       <Evidence of={evidence} />
@@ -106,6 +115,26 @@ function Cause({ of: { cause, summary, object, clusters, evidence, next }, isAlo
         </p>
       )}
     </li>
+  )
+}
+
+/** The cause is seen in each of them. */
+function Places({ service: { project, name }, clusters: { count, first } }: Pick<CauseProps, 'service'> & Pick<WhyCause, 'clusters'>) {
+  const shown = first.slice(0, PLACES_SHOWN)
+  return (
+    <>
+      {' '}
+      {words.inClusters(count)}
+      {shown.map((cluster, index) => (
+        <span key={cluster}>
+          {index > 0 && ', '}
+          <a class="linked mono" href={pages.placement(cluster, project, name)}>
+            {cluster}
+          </a>
+        </span>
+      ))}
+      {count > shown.length && ` ${text.actions.more(count - shown.length)}`}
+    </>
   )
 }
 

@@ -242,7 +242,7 @@ export const text = {
     confirm: (n: number) => (n === 1 ? 'Confirm 1 name' : `Confirm ${number(n)} names`),
     keep: 'Keep the objects',
     keepHow:
-      'Your reason is recorded and this entry is closed. To resolve the difference, restore the manifests in Git or the targets of the service.',
+      'Keeping the objects records your reason and closes this entry. To resolve the difference, restore the manifests in Git or the targets of the service.',
     keepEffect: (n: number) => `${count(n, 'name')} will be kept. Nothing is deleted until somebody confirms, or the revision changes:`,
     keepService: (service: string) => `The deletion of ${service} is cancelled: the service stays, and nothing is deleted.`,
     kept: 'Kept. The reason is recorded and shown with the service.',

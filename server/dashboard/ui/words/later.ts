@@ -171,7 +171,7 @@ export const more = {
     none: 'No cause was found in what the server knows.',
     changes: (n: number) => `${count(n, 'change')} shortly before`,
     unknown: 'Not known:',
-    inClusters: (clusters: number, first: string) => `in ${count(clusters, 'cluster')}: ${first}`,
+    inClusters: (clusters: number) => `in ${count(clusters, 'cluster')}: `,
   },
   query: {
     title: 'Fleet SQL',
