@@ -34,7 +34,7 @@ if (values.help || (values.url === undefined) !== (values.token === undefined)) 
 const HEIGHTS: Readonly<Record<string, number>> = { '360': 740, '1024': 768 }
 const SETTLE_MS = 900
 /** Trouble comes to the demo fleet after it has settled. */
-const TROUBLE_MS = 120_000
+const TROUBLE_MS = 240_000
 
 const own: OwnServer | null = values.url === undefined ? await startOwnServer(Number(values.clusters)) : null
 const { url, token } = own ?? { url: values.url ?? '', token: values.token ?? '' }
@@ -61,7 +61,8 @@ async function troubleIsThere(): Promise<void> {
   while (Date.now() < until) {
     const { items } = await ask<Attended>('/attention?limit=100')
     const kinds = new Set(items.map(({ kind }) => kind))
-    if (['confirmation', 'render', 'contested', 'sync'].every((kind) => kinds.has(kind))) return
+    const { items: away } = await ask<{ items: Named[] }>('/clusters?liveness=Offline&limit=1')
+    if (away.length > 0 && ['confirmation', 'render', 'contested', 'sync'].every((kind) => kinds.has(kind))) return
     await Bun.sleep(1_000)
   }
 }
