@@ -151,7 +151,10 @@ async function shootAll(browser: Browser): Promise<void> {
       for (const [name, path] of Object.entries(paths)) {
         if (!isWanted(name)) continue
         await go(path)
-        await OPENED[name]?.(page).catch(() => {})
+        if (OPENED[name] !== undefined) {
+          await OPENED[name](page).catch(() => {})
+          await page.waitForTimeout(SETTLE_MS) // the agent is asked
+        }
         await shoot(name)
       }
       for (const [name, { of, act }] of Object.entries(ACTED)) {

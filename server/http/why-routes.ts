@@ -122,7 +122,9 @@ function unknownOf(placements: readonly PlacementView[], { objects }: WhyFacts, 
     ...(away.length === 0
       ? []
       : [
-          `${away.length === 1 ? 'cluster' : 'clusters'} ${away.slice(0, 5).join(', ')}: not online, the facts are those that were reported last`,
+          away.length === 1
+            ? `the state of cluster ${away[0]} after its last report: it is not online`
+            : `the state of ${away.length} clusters after their last reports: they are not online (${away.slice(0, 5).join(', ')})`,
         ]),
     ...(placements.length < PLACEMENTS_READ ? [] : [`only the worst ${PLACEMENTS_READ} clusters were examined`]),
     ...(read.size < DEPENDENCIES_READ ? [] : [`only ${DEPENDENCIES_READ} dependencies were examined`]),

@@ -139,7 +139,7 @@ test('WY8 dependencies of dependencies are looked at once each, and 50 at most',
   const { status, body } = await admin.call('GET', `${API}/projects/deep/services/root/why`)
   admin.store.queries.answer = answer
   expect([status, asked]).toEqual([200, 51])
-  expect((body as WhyView).unknown).toContain('only 50 dependencies were looked at')
+  expect((body as WhyView).unknown).toContain('only 50 dependencies were examined')
 })
 
 test('WY9 in one cluster the answer says whether other clusters and other services have the same', async () => {
