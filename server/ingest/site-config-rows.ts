@@ -1,7 +1,6 @@
 // SC1: which keys of which ConfigMaps each cluster's agent reports, as rows beside those of its services. Level-triggered:
 // equal rows are not written. A fleet in which nothing names a ConfigMap costs nothing.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
-import { allowsNamespace } from '../../shared/model/bounds.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 import { SITE_CONFIG_PREFIX, SITE_CONFIGS, type SiteConfig, siteMapId, wantedKey } from '../../shared/model/site-config.ts'
@@ -12,11 +11,11 @@ import { type Publication, publishRevisions } from '../desired/publisher.ts'
 import type { NamedProject } from '../fleet/project-rules.ts'
 import type { ClusterRecord, StoredResource } from '../fleet/records.ts'
 import { isTarget, withDestinations } from '../fleet/targeting.ts'
-import { renderBounds } from '../render/render-bounds.ts'
 import type { Store } from '../store/store.ts'
 import type { HealthRuleRowsDeps } from './health-rule-rows.ts'
 import { parseServiceSpec } from './known-specs.ts'
 import { readProject } from './projects.ts'
+import { mayReadSite } from './render/site-layers.ts'
 
 export interface SiteConfigRowsDeps extends HealthRuleRowsDeps {
   store: HealthRuleRowsDeps['store'] & Pick<Store, 'getResource'>
@@ -125,8 +124,7 @@ function rowsFor(cluster: ClusterRecord, services: readonly WantingService[]): R
   if (cluster.siteConfig !== undefined) want(cluster.siteConfig)
   for (const { spec, project } of services) {
     if (!isTarget(cluster.labels, withDestinations(spec.targets, project))) continue
-    const bounds = project === null ? null : renderBounds(project, cluster.labels).bounds
-    if (bounds === null ? project === null : allowsNamespace(bounds, spec.siteConfig.namespace)) want(spec.siteConfig)
+    if (mayReadSite(project, cluster.labels, spec.siteConfig)) want(spec.siteConfig)
   }
   return new Map(
     [...keys]

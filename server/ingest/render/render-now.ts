@@ -198,7 +198,7 @@ const FOR_NOBODY = 'no cluster matches its targets, and it does not render witho
 const NO_CONTENT = 'its repository was not read yet, or cannot be read; `skerry get repositories` shows the reason'
 
 async function layersOf(
-  { configs, ingest }: RenderNowDeps,
+  { store, configs, ingest }: RenderNowDeps,
   id: ServiceId,
   spec: ServiceSpec,
   cluster: ClusterRecord | null,
@@ -211,7 +211,8 @@ async function layersOf(
     layers.push({ from: `Config/${name}`, values: { ...data, ...secrets }, secrets: new Set(Object.keys(secrets)) })
   }
   if (cluster === null) return settingsFor(id, spec, layers)({ labels: {}, isNobody: true }).layers ?? []
-  const site = siteLayers(spec, [cluster], await ingest.siteOf([cluster.clusterId])).of(cluster.clusterId)
+  const project = await readProject(store, id.project)
+  const site = siteLayers(spec, project, [cluster], await ingest.siteOf([cluster.clusterId])).of(cluster.clusterId)
   return settingsFor(id, spec, layers)({ ...cluster, site }).layers ?? []
 }
 

@@ -186,7 +186,7 @@ export class ServiceRenderer {
     }
     const known = await this.deps.facts(clusters.map(({ clusterId }) => clusterId))
     const factsOf = (clusterId: ClusterId) => known.get(clusterId) ?? NO_FACTS
-    const site = siteLayers(spec, clusters, (await this.deps.site?.(clusters.map(({ clusterId }) => clusterId))) ?? NO_SITES)
+    const site = siteLayers(spec, project, clusters, (await this.deps.site?.(clusters.map(({ clusterId }) => clusterId))) ?? NO_SITES)
     await this.dependencies.ahead(id, sources)
     const fileId = fileIds(sources)
     const outcomes = await this.renderAll(
@@ -303,7 +303,7 @@ export class ServiceRenderer {
     if (found.kind === 'failed') return null
     const clusters = cluster === null ? [] : [cluster]
     const ids = clusters.map(({ clusterId }) => clusterId)
-    const site = siteLayers(spec, clusters, (await this.deps.site?.(ids)) ?? NO_SITES)
+    const site = siteLayers(spec, opening.project, clusters, (await this.deps.site?.(ids)) ?? NO_SITES)
     const layers = (spec.configFrom ?? []).flatMap(({ name }) => found.configs.get(name) ?? [])
     const settings = settingsFor(id, spec, layers)
     const request: RenderRequest = {
