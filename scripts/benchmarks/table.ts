@@ -276,7 +276,7 @@ export const TABLE = {
       seconds: 15,
       figures: {
         apply_secret_ms: 'refresh of a repository → changed Secret applied, server and agent on one machine, median of 30',
-        secret_leaks: 'places in files and messages of server and agent where a marked secret is in clear',
+        secret_leaks: 'places in files and messages of server and agent where a marked secret is, in clear or as a filter writes it',
       },
     },
   },
