@@ -215,7 +215,7 @@ async function startOn(
   removeLeftSecrets(at('git'))
   const place: RenderPlace = options.rendering ?? { mode: 'bubblewrap', programs: { renderers: new Map(), searchPath: [] } }
   const { sopsKeys = NO_SOPS_KEYS } = options
-  const { workers, sources, renders, rendersForPeople, checkPatches, renderTexts } = openWorkers(
+  const { workers, sources, renders, rendersForPeople, rendersToCompare, checkPatches, renderTexts } = openWorkers(
     {
       ...{ sourcesDir: at('git'), renderDir: at('render'), slots: availableParallelism(), env: options.env ?? {} },
       place,
@@ -355,7 +355,7 @@ async function startOn(
     renders: createRenderNow({ store, configs, sealing, ingest, rendersForPeople, macOf }),
     previews: createPreviews({
       ...{ store, content, sources, config: configs.read, build, macOf: secrets.macOf, newId, clock, log },
-      ...{ renders: rendersForPeople, sopsVersion: sopsKeys.version },
+      ...{ renders: rendersToCompare, sopsVersion: sopsKeys.version },
       facts: (clusters) => ingest.factsOf(clusters),
       site: (clusters) => ingest.siteOf(clusters),
       stopping: stopping.signal,

@@ -7,8 +7,8 @@ import { hasSopsMember, isSopsValue, SOPS } from '../../shared/sops/parcel.ts'
 import type { ConfigLayer } from './config-merge.ts'
 import { isMap, type JsonMap } from './patch/merge.ts'
 
-/** Equal texts have equal marks; nobody else can compute them. */
-export type Mark = (text: string) => string
+/** Equal texts have equal marks, of a comparison only at the same place (DF3); nobody else can compute them. */
+export type Mark = (text: string, place?: string) => string
 
 /** Without a key there is nothing to compare by. */
 export const PLAIN_MARK: Mark = () => 'secret'
@@ -19,8 +19,8 @@ const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
 /** A text that became a mark before stays that mark, such as the value of a variable in a Secret. */
 export function onceMarked(mark: Mark): Mark {
   const made = new Set<string>()
-  return (text) => {
-    const shown = made.has(text) ? text : mark(text)
+  return (text, place) => {
+    const shown = made.has(text) ? text : mark(text, place)
     made.add(shown)
     return shown
   }
@@ -65,6 +65,7 @@ function encryptedMarked(value: unknown, mark: Mark): unknown {
 
 function markedSecret(secret: K8sObject, mark: Mark): K8sObject {
   const masked: JsonMap & K8sObject = { ...(secret as JsonMap & K8sObject) }
+  const { namespace = '', name = '' } = secret.metadata
   for (const field of ['data', 'stringData']) {
     const held = masked[field]
     if (!isMap(held)) continue
@@ -72,7 +73,7 @@ function markedSecret(secret: K8sObject, mark: Mark): K8sObject {
       // The same value in `data` and `stringData` has the same mark.
       Object.entries(held).map(([key, value]) => [
         key,
-        mark(field === 'data' ? Buffer.from(String(value), 'base64').toString() : String(value)),
+        mark(field === 'data' ? Buffer.from(String(value), 'base64').toString() : String(value), `Secret/${namespace}/${name}/${key}`),
       ]),
     )
   }

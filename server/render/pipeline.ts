@@ -309,7 +309,11 @@ function jobOf({ sandbox, once, charts, bases, openSops, signal }: PipelineDeps,
       const { key, recipients } = (await openSops?.(parcel)) ?? { key: null, recipients: [] }
       if (key === null) return { kind: 'closed', recipients }
       recorder.secret()
-      return openParcel(parcel, key, input.forPeople === true ? (value) => markOf(input)(String(value)) : undefined)
+      return openParcel(
+        parcel,
+        key,
+        input.forPeople === true ? (value, path) => markOf(input)(String(value), `sops/${path.join('/')}`) : undefined,
+      )
     },
     sandbox: recordedSandbox(sandbox, (tool) => recorder.input(['tools', tool]), recorder.late),
     ...(charts === undefined ? {} : { charts }),

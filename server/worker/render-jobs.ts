@@ -4,7 +4,7 @@
 import type { RendererName } from '../../shared/model/render.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { ConfigLayer } from '../render/config-merge.ts'
-import { markBy } from '../render/for-people.ts'
+import { markBy, markPlacesBy } from '../render/for-people.ts'
 import type { RemoteBase } from '../render/kustomize/remote.ts'
 import { renderMessage } from '../render/liquid/message.ts'
 import { checkPatchesHere } from '../render/patch/patches.ts'
@@ -96,7 +96,8 @@ async function inputOf(sources: Sources, order: RenderOrder): Promise<PipelineIn
   for (const { name, label, at, render: own, filesOnly } of order.sources)
     opened.push({ name, label, render: own, filesOnly, opened: await sources.open(at.key).open(at.revision, at.pick) })
   return {
-    ...{ id, render, cluster, sources: opened, forPeople, mark: markBy(order.mark) },
+    ...{ id, render, cluster, sources: opened, forPeople: forPeople !== null },
+    mark: (forPeople === 'compare' ? markPlacesBy : markBy)(order.mark),
     namespace: namespace ?? undefined,
     settings: { ...settings, config: { values: settings.config.values, secrets: new Set(settings.config.secrets) } },
     configs: new Map(configs.map(([name, layer]) => [name, layerOf(layer)])),

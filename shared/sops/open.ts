@@ -38,7 +38,7 @@ export function openSops(
   parcel: SopsParcel,
   dataKey: Uint8Array,
   /** Stands in the documents for a value that was encrypted. Absent means the value itself. */
-  shown: (value: SopsScalar) => SopsScalar = (value) => value,
+  shown: (value: SopsScalar, path: readonly string[]) => SopsScalar = (value) => value,
 ): SopsOpened {
   if (dataKey.length !== KEY_BYTES) return { kind: 'unreadable', why: 'its data key has not 32 bytes' }
   const hash = createHash('sha512')
@@ -57,7 +57,7 @@ export function openSops(
     hash.update(text)
     const value = scalarOf(text.toString('utf8'), type)
     values.set(node, { value, bytes: text })
-    return shown(value)
+    return shown(value, path)
   }
   const walk = (node: SopsNode, path: readonly string[]): OpenNode | undefined => {
     if (node === null || typeof node === 'string' || 'v' in node) return leaf(node, path)

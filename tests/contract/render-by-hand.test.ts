@@ -1,5 +1,5 @@
 // `skerry render` on a real server and on this machine, of the same content: raw, Liquid, helm and kustomize. Both have to say the very same.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,6 +20,7 @@ import { seededRandom } from '../../shared/runtime/random.ts'
 import { newAgentKeys } from '../support/agent-api-kit.ts'
 import { eventually } from '../support/kube-cluster.ts'
 
+setDefaultTimeout(20_000)
 const PROGRAMS = join(import.meta.dir, '../../build/render')
 const hasPrograms = existsSync(join(PROGRAMS, 'helm')) && existsSync(join(PROGRAMS, 'kustomize'))
 if (!hasPrograms) process.stderr.write('render-by-hand: no helm and kustomize; run scripts/setup --render\n')
@@ -420,6 +421,14 @@ test('DF3 proposed content gets no secret, whatever it makes of it', async () =>
   const { code, out } = await typed('diff', 'secret', '--dir', changed({ 'secret/a.yaml.liquid': text }))
   expect([code, out.includes('hunter2'), out.includes('h.u.n.t.e.r.2')]).toEqual([1, false, false])
   expect(out).toContain('+  a: hmac:')
+})
+
+test('DF3 a guess at one place tells nothing of a value at another; an unchanged value is no change', async () => {
+  const guessing = FILES['secret/a.yaml.liquid'].replace('other: literal', 'other: literal, guess: literal')
+  const { code, out } = await typed('diff', 'secret', '--dir', changed({ 'secret/a.yaml.liquid': guessing }))
+  const [, guess] = /^\+ +guess: (hmac:[0-9a-f]{16})$/m.exec(out) ?? []
+  const [, other] = /^ +other: (hmac:[0-9a-f]{16})$/m.exec(out) ?? []
+  expect([code, typeof guess, typeof other, guess === other]).toEqual([1, 'string', 'string', false])
 })
 
 test('DF4 content that does not render, unknown repositories and archives that are none are errors', async () => {

@@ -3,7 +3,8 @@ import { expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { loadSopsKeys, NO_SOPS_KEYS, type ServerSopsKeys } from '../../server/access/sops-keys.ts'
-import { markBy } from '../../server/render/for-people.ts'
+import { markBy, markPlacesBy } from '../../server/render/for-people.ts'
+import type { Mark } from '../../server/render/marks.ts'
 import { explainCharts, type PipelineDeps, type PipelineInput, runPipeline } from '../../server/render/pipeline.ts'
 import { createRenderers } from '../../server/render/renderers.ts'
 import { isSealed, sealingKeysOf } from '../../shared/kube/sealed-object.ts'
@@ -36,9 +37,16 @@ interface Asked {
   render?: RenderSpec
   keys?: ServerSopsKeys
   forPeople?: boolean
+  mark?: Mark
 }
 
-function pipelineOf({ files, render = {}, keys = NO_SOPS_KEYS, forPeople = false }: Asked): [PipelineDeps, PipelineInput] {
+function pipelineOf({
+  files,
+  render = {},
+  keys = NO_SOPS_KEYS,
+  forPeople = false,
+  mark = markBy('00'),
+}: Asked): [PipelineDeps, PipelineInput] {
   return [
     {
       ...{ renderers, sandbox, signal: new AbortController().signal },
@@ -46,7 +54,7 @@ function pipelineOf({ files, render = {}, keys = NO_SOPS_KEYS, forPeople = false
       openSops: async ({ age }) => ({ key: await keys.dataKey(id.project, age), recipients: keys.recipients(id.project) }),
     },
     {
-      ...{ id, namespace: 'shop', render, cluster: null, configs: new Map(), seal, forPeople, mark: markBy('00') },
+      ...{ id, namespace: 'shop', render, cluster: null, configs: new Map(), seal, forPeople, mark },
       sources: [
         {
           name: undefined,
@@ -121,6 +129,10 @@ test('SP7 with the key of its project it renders, every object of the render is 
   if (result.kind === 'failed') throw new Error(JSON.stringify(result.problems))
   const [text = ''] = result.objects.values()
   expect(text).not.toMatch(/hunter2/i)
+  const placed = await rendered({ files: chart, render: helm, keys, forPeople: true, mark: markPlacesBy('00') })
+  if (placed.result.kind === 'failed') throw new Error(JSON.stringify(placed.result.problems))
+  // DF3: marks of proposed content are those of a place, too.
+  expect([...placed.result.objects.values()].join()).not.toContain(JSON.parse(text).data.count)
   expect(JSON.parse(text).data).toMatchObject({ url: expect.stringMatching(/^x:HMAC:[0-9A-F]{16}@db$/), color: 'red' })
 })
 

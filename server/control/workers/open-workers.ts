@@ -50,8 +50,9 @@ export interface Workers {
   workers: WorkerPool
   sources: ContentSources
   renders: Renders
-  /** Rows in clear with marks in place of all secrets: for people, and for comparisons. */
+  /** Rows in clear with marks in place of all secrets: for people, and for comparisons of proposed content. */
   rendersForPeople: Renders
+  rendersToCompare: Renders
   checkPatches: CheckPatches
   renderTexts: RenderTexts
 }
@@ -101,7 +102,8 @@ export function openWorkers(
       return first === undefined ? { texts } : { problem: `${first.path}: ${first.message}`, problems: plainProblems(problems) }
     },
     renders: createRemoteRenders({ ...rendering, sealing }),
-    rendersForPeople: createRemoteRenders({ ...rendering, forPeople: true }),
+    rendersForPeople: createRemoteRenders({ ...rendering, forPeople: 'view' }),
+    rendersToCompare: createRemoteRenders({ ...rendering, forPeople: 'compare' }),
   }
 }
 

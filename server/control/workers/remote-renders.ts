@@ -37,8 +37,8 @@ export interface RemoteRendersDeps extends Pick<RemoteSourcesDeps, 'credentials'
   sopsKeys: ServerSopsKeys
   /** Keyed digest in hex. */
   macOf(text: string): string
-  /** Renders have marks in place of all secrets. */
-  forPeople?: boolean
+  /** Renders have marks in place of all secrets. `compare`: for comparisons of proposed content. */
+  forPeople?: NonNullable<RenderOrder['forPeople']>
   clock: Pick<Clock, 'nowMs'>
 }
 
@@ -77,7 +77,7 @@ export function createRemoteRenders(deps: RemoteRendersDeps): Renders {
     async originOf(request, row) {
       const { id } = request
       // With marks in place of secrets: what is asked for does not depend on them.
-      const order = { render: orderOf({ ...deps, forPeople: true }, request, null), row }
+      const order = { render: orderOf({ ...deps, forPeople: 'view' }, request, null), row }
       const job = { method: 'object.origin', order, kind: 'render', project: id.project, subject: `service ${serviceKey(id)}` } as const
       try {
         return (await deps.workers.run({ ...job, serve: serving(deps, request) })).value
@@ -108,13 +108,13 @@ function stopped({ sources }: RenderRequest, error: AppError): RenderAnswer {
 }
 
 function orderOf(
-  { macOf, forPeople = false }: RemoteRendersDeps,
+  { macOf, forPeople }: RemoteRendersDeps,
   { id, namespace, render, sources, cluster, settings, configs }: RenderRequest,
   seal: SealingKeys | null,
 ): RenderOrder {
   const { config, helmValues, patches, leavesOut = false, bounds } = settings
   return {
-    ...{ id, render, cluster, forPeople },
+    ...{ id, render, cluster, forPeople: forPeople ?? null },
     mark: markKeyOf(macOf, id),
     namespace: namespace ?? null,
     sources: sources.map(({ name, label, key, revision, pick, render: own, filesOnly }) => ({

@@ -26,7 +26,11 @@ export async function clearSopsFile({ openSops: open }: Pick<RenderJob, 'openSop
 }
 
 /** `shown`: stands for an encrypted value. */
-export function openParcel(parcel: SopsParcel, key: Uint8Array, shown?: (value: SopsScalar) => SopsScalar): OpenedSops {
+export function openParcel(
+  parcel: SopsParcel,
+  key: Uint8Array,
+  shown?: (value: SopsScalar, path: readonly string[]) => SopsScalar,
+): OpenedSops {
   const result = openSops(parcel, key, shown)
   if (result.kind === 'open') return result
   return {

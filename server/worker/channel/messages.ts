@@ -99,8 +99,8 @@ export interface RenderOrder {
   seal?: { id: string; mac: string; box: string }
   /** Key of the marks that stand for secrets in texts for people, hex. */
   mark: string
-  /** It is rendered with marks in place of all secrets, for people to see. */
-  forPeople: boolean
+  /** It is rendered with marks in place of all secrets, for people to see. `compare`: marks of proposed content (DF3). */
+  forPeople: 'view' | 'compare' | null
 }
 
 /** Orders of control, by method. */
