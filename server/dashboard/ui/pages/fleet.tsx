@@ -45,7 +45,7 @@ function Numbers() {
   const known = numbers.value
   const marks = known?.marks
   const of = (label: string, n: number | undefined, query: string, look: string) => (
-    <a href={pages.clusters(query)} class={n === 0 ? 'is-none' : look}>
+    <a href={pages.clusters(query)} class={n === undefined || n === 0 ? 'is-none' : look}>
       <b>{n === undefined ? text.absent : number(n)}</b>
       <span>{label}</span>
     </a>
