@@ -15,7 +15,7 @@ export interface SiteAnswererDeps {
   /** Absent means that this agent reads no logs. */
   logs?: LogStreams | undefined
   state: Pick<AgentState, 'ownerOf' | 'inventory' | 'facts'>
-  replica(): Pick<Replica, 'read' | 'unlock' | 'open'> | null
+  replica(): Pick<Replica, 'read' | 'unlock' | 'open' | 'position'> | null
   discovery(): Discovery | null
   policy(): SitePolicy | null
   /** In the audit log of the site; throws when it cannot be written. `refusal`: why the site does not answer. */

@@ -7,7 +7,7 @@ import { AskRefused } from './ask-desk.ts'
 
 /** Requests of questions to the API server at once: enforcement has 32. */
 export const READS_AT_ONCE_MAX = 6
-const LIST_OBJECTS_MAX = 20_000
+export const LIST_OBJECTS_MAX = 20_000
 
 export interface AskReadsDeps {
   cluster: Cluster
@@ -63,20 +63,22 @@ export class AskReads {
     }
   }
 
-  /** Returns null if the agent may not list the kind; the caller then gets a note. */
+  /** Returns null if the agent may not list the kind. `why` is a note for the caller, also about objects that are left out. */
   async list(
     kind: Pick<ObjectRef, 'group' | 'kind'>,
     scope: Omit<WatchScope, 'isList'> & { metadataOnly?: boolean },
-  ): Promise<{ items: K8sObject[]; why: null } | { items: null; why: string }> {
+  ): Promise<{ items: K8sObject[]; why: string | null } | { items: null; why: string }> {
     const resource = await this.find(kind)
     if (resource === null) return { items: [], why: null }
     const items: K8sObject[] = []
+    let isCut = false
     const failure = await this.turn(() =>
       listOnce(this.#deps.cluster, resource, scope, (object) => {
         if (items.length < LIST_OBJECTS_MAX) items.push(object)
+        else isCut = true
       }),
     )
-    if (failure === null) return { items, why: null }
+    if (failure === null) return { items, why: isCut ? `only ${LIST_OBJECTS_MAX} ${resource.plural} were read` : null }
     return {
       items: null,
       why: refusedBy(failure, `list ${resource.plural}`, { verb: 'list', resource: resource.plural, group: kind.group }).message,

@@ -1,12 +1,13 @@
 // How much of an object the site shows: nothing of kinds that its policy hides (AK5), and no contents of objects that
 // came sealed or that such an object owns (AK10): the Pods of a sealed Deployment have its arguments.
 
+import { type Position, samePosition } from '../../shared/crdt/position.ts'
 import { parseTracking, TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'
 import { groupOf, type K8sObject, type ObjectRef, refKey } from '../../shared/kube/object.ts'
 import { isSealed } from '../../shared/kube/sealed-object.ts'
 import { coversKind } from '../../shared/model/bounds.ts'
 import { parseRowId } from '../../shared/model/desired.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
+import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { SitePolicy } from '../reconcile/snapshot/permits.ts'
 import { isSealedKey, SEALED_FACTS, sealedKeys } from '../reconcile/snapshot/sealed-objects.ts'
 import type { AnswerContext } from './ask-context.ts'
@@ -21,11 +22,31 @@ type Site = Pick<AnswerContext, 'policy' | 'state' | 'replica'>
 
 /** For an object of this service, without its owners. */
 export function hidingInService({ policy, state, replica }: Site, service: ServiceId): (ref: ObjectRef) => Hiding {
-  const read = replica()?.read(service)
-  const rows = read?.kind === 'complete' ? sealedKeys(read.revision.objects) : []
+  const held = replica()
+  const rows = held === null ? NO_KEYS : sealedRows(held, service)
   const facts = [...state.facts(service, SEALED_FACTS).keys()].map((fact) => fact.slice(SEALED_FACTS.length))
   const keys = new Set([...rows, ...facts])
   return (ref) => (isHiddenKind(policy(), ref) ? 'hidden' : isSealedKey(keys, ref) ? 'sealed' : 'nothing')
+}
+
+type Held = NonNullable<ReturnType<Site['replica']>>
+const NO_KEYS: ReadonlySet<string> = new Set()
+/** Keys at the present position of a replica. A service is read whole and hashed, which no question should repeat. */
+const known = new WeakMap<Held, { position: Position; keys: Map<string, ReadonlySet<string>> }>()
+
+function sealedRows(held: Held, service: ServiceId): ReadonlySet<string> {
+  const position = held.position()
+  const before = known.get(held)
+  const isSame = before !== undefined && position !== null && samePosition(before.position, position)
+  const found = isSame ? before.keys.get(serviceKey(service)) : undefined
+  if (found !== undefined) return found
+  const read = held.read(service)
+  // A service that cannot be read now may be readable at the same position later.
+  if (read.kind !== 'complete') return NO_KEYS
+  const keys = sealedKeys(read.revision.objects)
+  if (isSame) before.keys.set(serviceKey(service), keys)
+  else if (position !== null) known.set(held, { position, keys: new Map([[serviceKey(service), keys]]) })
+  return keys
 }
 
 /** For any live object. An owner that cannot be read may be a sealed one. */

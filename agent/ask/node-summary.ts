@@ -27,8 +27,9 @@ export async function answerNodes({ reads }: AnswerContext, sink: AnswerSink, si
       nodes.why,
       'Grant it at the site; `skerry-agent rbac --kinds … --asking` prints the rules.',
     )
+  if (nodes.why !== null) await sink.write(noteLine(nodes.why))
   const pods = await reads.list({ group: '', kind: 'Pod' }, { fromCache: true, signal })
-  if (pods.items === null) await sink.write(noteLine(pods.why))
+  if (pods.why !== null) await sink.write(noteLine(pods.why))
   const byNode = Map.groupBy((pods.items ?? []).filter(runs), (pod) => (pod['spec'] as PodBody | undefined)?.nodeName ?? '')
   for (const node of nodes.items.toSorted((a, b) => String(a.metadata.name).localeCompare(String(b.metadata.name)))) {
     const { capacity = {}, allocatable = {}, conditions = [], nodeInfo = {} } = (node['status'] ?? {}) as NodeStatus
@@ -60,8 +61,8 @@ const requested = (pods: readonly K8sObject[], name: string): number => {
 }
 
 const FACTORS: Readonly<Record<string, number>> = {
-  ...{ m: 1e-3, k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15 },
-  ...{ Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, Pi: 2 ** 50 },
+  ...{ n: 1e-9, u: 1e-6, m: 1e-3, k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, E: 1e18 },
+  ...{ Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, Pi: 2 ** 50, Ei: 2 ** 60 },
 }
 /** A quantity as a number of its base unit: `500m` is 0.5. */
 export function amountOf(text: string | undefined): number {

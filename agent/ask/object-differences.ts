@@ -18,7 +18,9 @@ export interface FieldDifference {
   writtenMs?: number
 }
 
-const FIELDS_MAX = 200
+/** Shown of one object. Some more are looked for, since marks of Skerry are left out afterwards. */
+export const FIELDS_MAX = 200
+const FIELDS_FOUND_MAX = FIELDS_MAX + 50
 const VALUE_CHARS_MAX = 2_000
 /** Written by the API server at each write. */
 const METADATA_LEFT: ReadonlySet<string> = new Set([
@@ -56,13 +58,13 @@ export function differences(desired: K8sObject, live: K8sObject, { hiding = 'not
     shown: compared(hiding === 'nothing' ? mask.object(object) : mask.identity(object)),
   })
   walk(formOf(desired), formOf(live), { text: '', keys: [] })
-  return found.slice(0, FIELDS_MAX)
+  return found
 
   function walk(asked: Form, held: Form, at: At): void {
     // Labels that one side lacks altogether are told one by one.
     const isLeftOut = asked.value === undefined && isRecord(held.value) && at.text.startsWith('.metadata')
     const wanted = isLeftOut ? { value: {}, shown: {} } : asked
-    if (found.length >= FIELDS_MAX || canonicalJson(wanted.value) === canonicalJson(held.value)) return
+    if (found.length >= FIELDS_FOUND_MAX || canonicalJson(wanted.value) === canonicalJson(held.value)) return
     if (isRecord(wanted.value) && isRecord(held.value)) {
       for (const name of [...new Set([...Object.keys(wanted.value), ...Object.keys(held.value)])].sort())
         walk(member(wanted, name), member(held, name), { text: `${at.text}.${name}`, keys: [...at.keys, `f:${name}`] })

@@ -8,8 +8,8 @@ import type { AnswerContext } from './ask-context.ts'
 import { hidingOf, isHiddenKind } from './hiding.ts'
 
 const DEPTH_MAX = 6
-const CHILDREN_MAX = 2_000
-const EVENTS_MAX = 500
+export const CHILDREN_MAX = 2_000
+export const EVENTS_MAX = 500
 
 /** Kinds that controllers of Kubernetes make for others, by the kinds that own them; others may own any of these. */
 const CHILD_KINDS: ReadonlyArray<Pick<ObjectRef, 'group' | 'kind'>> = [
@@ -53,8 +53,8 @@ export async function answerTree(context: AnswerContext, ref: ObjectRef, sink: A
     // Pods and ReplicaSets of a workload have the labels that it selects by; claims do not.
     const narrow = labelSelector !== null && (kind.kind === 'Pod' || kind.kind === 'ReplicaSet') ? { labelSelector } : {}
     const listed = await reads.list(kind, { namespace: ref.namespace, fromCache: true, signal, ...narrow })
-    if (listed.items === null) await sink.write(noteLine(listed.why))
-    else candidates.push(...listed.items)
+    if (listed.why !== null) await sink.write(noteLine(listed.why))
+    candidates.push(...(listed.items ?? []))
   }
   const byOwner = Map.groupBy(
     candidates.flatMap((object) => (object.metadata.ownerReferences ?? []).map(({ uid }) => ({ uid, object }))),
@@ -71,6 +71,7 @@ export async function answerTree(context: AnswerContext, ref: ObjectRef, sink: A
     }
   }
   await descend(root, 1)
+  if (told > CHILDREN_MAX) await sink.write(noteLine(`only the first ${CHILDREN_MAX} children are shown`))
 }
 
 const order = ({ kind, metadata }: K8sObject): string => `${kind} ${metadata.name ?? ''}`
@@ -114,13 +115,15 @@ export async function answerEvents(context: AnswerContext, ref: ObjectRef, sink:
     .join(',')
   const where = ref.namespace === '' ? {} : { namespace: ref.namespace }
   const listed = await context.reads.list({ group: '', kind: 'Event' }, { ...where, fieldSelector, signal })
-  if (listed.items === null) return sink.write(noteLine(listed.why))
+  if (listed.why !== null) await sink.write(noteLine(listed.why))
+  if (listed.items === null) return
   const subject = await subjectOf(context, ref)
   const events = listed.items.map((object) => {
     const event = object as unknown as KubeEvent
     const at = event.series?.lastObservedTime ?? event.lastTimestamp ?? event.eventTime ?? object.metadata.creationTimestamp ?? ''
     return { event, at: String(at) }
   })
+  if (events.length > EVENTS_MAX) await sink.write(noteLine(`only the newest ${EVENTS_MAX} of ${events.length} events are shown`))
   for (const { event, at } of events.toSorted((a, b) => a.at.localeCompare(b.at)).slice(-EVENTS_MAX)) {
     const { type = '', reason = '', message = '', series, count = 1, source, reportingComponent } = event
     const who = source?.component || reportingComponent || ''

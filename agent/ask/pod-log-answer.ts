@@ -12,7 +12,7 @@ import { selectorOf } from './object-tree.ts'
 
 type LogQuestion = Extract<Question, { kind: 'logs' }>
 
-const PODS_MAX = 50
+export const PODS_MAX = 50
 /** Followed at once, by all questions: each is a connection to the API server for as long as somebody reads. */
 export const STREAMS_MAX = 12
 const TEXT_CHARS_MAX = 64 * 1_024
@@ -24,7 +24,8 @@ let streams = 0
 export async function answerLogs(context: AnswerContext, question: LogQuestion, sink: AnswerSink, signal: AbortSignal): Promise<void> {
   const { logs } = context
   if (logs === undefined) throw new AskRefused(ASK_REFUSALS.forbidden, 'this agent reads no logs')
-  const pods = await podsOf(context, question.ref, signal)
+  const found = await podsOf(context, question.ref, signal)
+  const pods = found.slice(0, PODS_MAX)
   const read = pods.flatMap((pod) => containersOf(pod, question.container).map((container) => ({ pod: refOf(pod), container })))
   if (read.length === 0) {
     const what = question.container === undefined ? 'no Pods' : `no container ${question.container}`
@@ -36,6 +37,7 @@ export async function answerLogs(context: AnswerContext, question: LogQuestion, 
       `the agent follows at most ${STREAMS_MAX} containers at once; ${streams} are followed now`,
       'Name a Pod and a container.',
     )
+  if (found.length > PODS_MAX) await sink.write(noteLine(`only the first ${PODS_MAX} of ${found.length} Pods are read, by name`))
   const left = [...read]
   let failures = 0
   const run = async () => {
@@ -72,7 +74,7 @@ async function podsOf({ reads }: AnswerContext, ref: ObjectRef, signal: AbortSig
   if (!OWN_PODS.has(ref.kind))
     for (const one of await listOf({ group: 'apps', kind: 'ReplicaSet' })) if (isOwned(one, owners)) owners.add(one.metadata.uid)
   const pods = (await listOf({ group: '', kind: 'Pod' })).filter((pod) => isOwned(pod, owners))
-  return pods.toSorted((a, b) => String(a.metadata.name).localeCompare(String(b.metadata.name))).slice(0, PODS_MAX)
+  return pods.toSorted((a, b) => String(a.metadata.name).localeCompare(String(b.metadata.name)))
 }
 
 /** Kinds without a ReplicaSet between them and their Pods. */

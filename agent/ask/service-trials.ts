@@ -1,7 +1,7 @@
 // Server-side dry runs: the changes that an apply of the present revision (desired against live) or of a proposed one
 // would make. Writes nothing.
 import { cleanObject } from '../../shared/kube/clean.ts'
-import { groupOf, isK8sObject, type K8sObject, type ObjectRef, refKey, refOf } from '../../shared/kube/object.ts'
+import { groupOf, isK8sObject, type K8sObject, type ObjectRef, refKey, refOf, refText } from '../../shared/kube/object.ts'
 import { isSealed } from '../../shared/kube/sealed-object.ts'
 import { objectRowPrefix } from '../../shared/model/desired.ts'
 import { serviceKey, serviceText } from '../../shared/model/ids.ts'
@@ -10,12 +10,12 @@ import type { ApplyResult } from '../cluster/cluster.ts'
 import { userOf } from '../reconcile/apply/acting.ts'
 import { actingAs } from '../reconcile/snapshot/account.ts'
 import { refusedObject } from '../reconcile/snapshot/permits.ts'
-import { diffLine, missingLine, refusedLine, triedLine, unreadableLine } from './answer-lines.ts'
+import { diffLine, missingLine, noteLine, refusedLine, triedLine, unreadableLine } from './answer-lines.ts'
 import type { AnswerSink } from './answer-writer.ts'
 import { type AnswerContext, refusedNamespace } from './ask-context.ts'
 import { AskRefused } from './ask-desk.ts'
 import { hidingInService, hidingOf } from './hiding.ts'
-import { differences } from './object-differences.ts'
+import { differences, FIELDS_MAX, type FieldDifference } from './object-differences.ts'
 
 type DiffQuestion = Extract<Question, { kind: 'diff' }>
 type DryRunQuestion = Extract<Question, { kind: 'dryRun' }>
@@ -53,8 +53,7 @@ export async function answerDiff(
     if (desired === null) return sink.write(unreadableLine(own, { own: 'not applied yet' }, hiding))
     const tried = await tryApply(context, desired, acting)
     if (tried.kind === 'failed') return sink.write(unreadableLine(own, tried, hiding))
-    const fields = differences(tried.object, live, { hiding }).filter(({ path }) => !isMark(path))
-    return sink.write(diffLine(own, fields))
+    return writeFields(sink, own, differences(tried.object, live, { hiding }), diffLine)
   })
 }
 
@@ -94,13 +93,14 @@ export async function answerDryRun(
     const tried = await tryApply(context, placed, acting)
     if (tried.kind === 'failed') return sink.write(refusedLine(ref, tried, hiding))
     if (live === null) return sink.write(triedLine(ref, null))
-    return sink.write(
-      triedLine(
-        ref,
-        differences(tried.object, live, { hiding }).filter(({ path }) => !isMark(path)),
-      ),
-    )
+    return writeFields(sink, ref, differences(tried.object, live, { hiding }), triedLine)
   })
+}
+
+async function writeFields(sink: AnswerSink, ref: ObjectRef, found: FieldDifference[], lineOf: typeof diffLine): Promise<void> {
+  const fields = found.filter(({ path }) => !isMark(path))
+  await sink.write(lineOf(ref, fields.slice(0, FIELDS_MAX)))
+  if (fields.length > FIELDS_MAX) await sink.write(noteLine(`${refText(ref)}: only the first ${FIELDS_MAX} fields are shown`))
 }
 
 /** Marks that Skerry adds at a real apply; manifests, and what is kept of them, have none or older ones. */

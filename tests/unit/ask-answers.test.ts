@@ -1,12 +1,15 @@
 // Values that answers to questions must not show, and questions that the site refuses.
 import { expect, test } from 'bun:test'
 import type { AnswerContext } from '../../agent/ask/ask-context.ts'
+import { hidingInService } from '../../agent/ask/hiding.ts'
 import { masked } from '../../agent/ask/masked.ts'
 import { amountOf } from '../../agent/ask/node-summary.ts'
 import { differences } from '../../agent/ask/object-differences.ts'
 import { answerDryRun } from '../../agent/ask/service-trials.ts'
 import { createSiteAnswerer } from '../../agent/ask/site-answerer.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
+import { sealingKeysOf, sealObject } from '../../shared/kube/sealed-object.ts'
+import { objectRowId } from '../../shared/model/desired.ts'
 import type { AskFrame } from '../../shared/protocol/ask.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 
@@ -97,6 +100,9 @@ test.each([
   ['1Gi', 2 ** 30],
   ['1e3', 1_000],
   ['128k', 128_000],
+  ['250000u', 0.25],
+  ['500000000n', 0.5],
+  ['1Ei', 2 ** 60],
   [undefined, 0],
 ])('AK2 the amount %p is %p', (text, amount) => expect(amountOf(text)).toBe(amount))
 
@@ -120,6 +126,7 @@ test('AK5 an agent with --asking read answers and restarts nothing, and its audi
 })
 
 const SHOP = { project: 'shop', service: 'web' }
+const KEYS = sealingKeysOf({ id: '0a0b0c0d', secret: new Uint8Array(32) }, SHOP)
 /** Answers a dry run of one ConfigMap that is in the cluster. */
 async function tryForeign(over: object): Promise<unknown[]> {
   const live = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x', namespace: 'other' }, data: { key: 'foreign' } }
@@ -127,7 +134,7 @@ async function tryForeign(over: object): Promise<unknown[]> {
   const row = { sync: {}, namespace: 'shop' }
   const context = {
     ...{ isConfined: true, policy: () => null, state: { ownerOf: () => null, inventory: () => [], facts: () => new Map() } },
-    replica: () => ({ read: () => ({ kind: 'complete', revision: { row, objects: new Map() } }) }),
+    replica: () => ({ position: () => null, read: () => ({ kind: 'complete', revision: { row, objects: new Map() } }) }),
     reads: {
       objectOrNull: async () => live,
       find: async () => ({ namespaced: true }),
@@ -154,6 +161,32 @@ test('AK3 a dry run with a right on the service shows no field of an object that
 
 test('AK3 a dry run with a right on the service takes a revision of it in the cluster', async () => {
   await expect(tryForeign({ replica: () => null })).rejects.toMatchObject({ code: 'outside_service' })
+})
+
+test('AK10 the rows of a service are read once at each position of the replica, and again at the next', () => {
+  const ref = { group: '', kind: 'ConfigMap', namespace: 'shop', name: 'conf' }
+  const rowId = objectRowId(SHOP, ref)
+  let [dv, reads] = [1, 0]
+  let doc = '{}'
+  const replica = {
+    position: () => ({ dbId: 'a', term: 1, dv, hash: String(dv) }),
+    read: () => {
+      reads += 1
+      return { kind: 'complete', revision: { objects: new Map([[rowId, doc]]) } }
+    },
+  }
+  const site = { policy: () => null, state: { facts: () => new Map() }, replica: () => replica } as unknown as AnswerContext
+  const seen = () => [hidingInService(site, SHOP)(ref), reads]
+  expect([seen(), seen()]).toEqual([
+    ['nothing', 1],
+    ['nothing', 1],
+  ])
+  doc = sealObject(KEYS, rowId, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'conf' } }, '{}')
+  dv = 2
+  expect([seen(), seen()]).toEqual([
+    ['sealed', 2],
+    ['sealed', 2],
+  ])
 })
 
 test('AK5 a dry run tells nothing of namespaces that the local policy leaves out', async () => {
