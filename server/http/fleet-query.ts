@@ -8,6 +8,7 @@ import { type LabelSelector, parseSelectorText } from '../../shared/model/labels
 import { HEALTH_WORDS, SYNC_WORDS } from '../../shared/model/status.ts'
 import { CLUSTER_SORTS, LIVENESS_WORDS, OBJECT_SORTS, PLACEMENT_SORTS } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import { imageTest } from '../fleet/image-filter.ts'
 import { WORDS_MAX } from '../store/queries/fleet-filter.ts'
 import type { Position } from '../store/queries/fleet-queries.ts'
 import { continueQuery, limitQuery } from './query.ts'
@@ -39,6 +40,12 @@ export const searchQuery = z
     return words.length === 0 ? undefined : words
   })
 
+/** A part of a reference, or a name with the version to compare with. */
+const imageFilter = text(512).refine(
+  (value) => value === undefined || imageTest(value) !== null,
+  'expected a part of an image reference, or NAME<VERSION with <, <=, > or >=, such as web<1.4',
+)
+
 const paged = { limit: limitQuery, continue: continueQuery }
 const ofClusters = { cluster: nameSchema.optional(), labelSelector, project: nameSchema.optional(), service: nameSchema.optional() }
 const words = { sync: listOf(SYNC_WORDS), health: listOf(HEALTH_WORDS) }
@@ -52,7 +59,7 @@ export const objectParameters = z.strictObject({
   name: text(512),
   ...words,
   reason: text(128),
-  image: text(512),
+  image: imageFilter,
   drift: z.literal('open').optional(),
   search: searchQuery,
   sort: z.enum(OBJECT_SORTS).default('cluster'),

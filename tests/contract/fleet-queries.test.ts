@@ -137,7 +137,7 @@ function randomObjects(random: Random, naive: NaiveFleet): ObjectFilter {
     ...(chance(0.1) ? { sync: some(random, SYNC_WORDS) } : {}),
     ...(chance(0.25) ? { health: some(random, HEALTH_WORDS) } : {}),
     ...(chance(0.1) ? { reason: one.reason } : {}),
-    ...(chance(0.1) ? { image: pick(random, ['part-0', 'web/', 'sha256:1', 'none']) } : {}),
+    ...(chance(0.1) ? { image: pick(random, ['part-0', 'web/', 'sha256:1', 'none', '<1.5', 'web>=2']) } : {}),
     ...(chance(0.1) ? { drift: 'open' as const } : {}),
     ...(chance(0.35) ? { words } : {}),
   }

@@ -1,5 +1,6 @@
 // What fleet queries have to answer, worked out the long way: every row of a generated fleet in memory, one filter after the other, one sort.
 import { type ClusterRows, FleetRows, type FleetShape } from '../../scripts/benchmarks/fleet-rows.ts'
+import { imageTest } from '../../server/fleet/image-filter.ts'
 import type { ObjectQuery, PlacementQuery } from '../../server/store/queries/fleet-queries.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { type Labels, matchesSelector } from '../../shared/model/labels.ts'
@@ -128,7 +129,7 @@ export class NaiveFleet {
         (sync === undefined || (sync as readonly string[]).includes(one.sync)) &&
         (health === undefined || (health as readonly string[]).includes(one.health)) &&
         (reason === undefined || one.reason.toLowerCase() === reason.toLowerCase()) &&
-        (image === undefined || one.images.includes(image)) &&
+        (image === undefined || imageTest(image)?.(one.images) === true) &&
         (drift === undefined || (one.drift !== null && one.drift !== 'healed')) &&
         words.every((word) =>
           [one.cluster, one.name, one.namespace, one.kind, one.service, one.project, one.reason, one.message].some((text) =>

@@ -21,7 +21,7 @@ export function addReadCommands(program: Command, context: Context): void {
     .option('--search <words>', 'words that must all occur in a name, kind, cluster, reason or message')
     .option('--kind <kind>', 'objects: only of this kind')
     .option('-n, --namespace <name>', 'objects: only in this namespace')
-    .option('--image <text>', 'objects: only those with this text in an image name')
+    .option('--image <text>', 'objects: only those with this text in an image name, or of versions: web<1.4 (also <=, >, >=)')
     .option(
       '--sort-by <order>',
       'order: a JSONPath such as .status.sinceMs; objects: cluster, name, newest, oldest, health; placements: cluster, name, health; clusters: name, seen',

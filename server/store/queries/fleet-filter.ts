@@ -1,6 +1,7 @@
 // The meaning of a query in numbers: which clusters, names and states match, and in which of them each searched word
 // occurs. Pure, over the dictionary.
 import { matchesSelector } from '../../../shared/model/labels.ts'
+import { type ImageTest, imageTest } from '../../fleet/image-filter.ts'
 import { isEverywhere, matchesName, type Scope, serviceInScope } from '../../fleet/rights.ts'
 import type { ClusterEntry, FleetDictionary, NameEntry, StateEntry } from './fleet-dictionary.ts'
 import type { ClusterFilter, ObjectFilter } from './fleet-queries.ts'
@@ -223,12 +224,16 @@ function nameTest({ project, service, kind, group, namespace, name, scope }: Obj
 
 function stateTest({ sync, health, reason, image }: ObjectFilter): (entry: StateEntry) => boolean {
   const lower = reason?.toLowerCase()
+  const hasImage = image === undefined ? null : (imageTest(image) ?? NO_IMAGE)
   return (entry) =>
     (sync === undefined || sync.includes(entry.sync === '' ? 'Unknown' : entry.sync)) &&
     (health === undefined || health.includes(entry.health === '' ? 'Unknown' : entry.health)) &&
     (lower === undefined || entry.reason.toLowerCase() === lower) &&
-    (image === undefined || (entry.images?.includes(image) ?? false))
+    (hasImage === null || (entry.images !== null && hasImage(entry.images)))
 }
+
+/** Callers check what they filter by before it comes here. */
+const NO_IMAGE: ImageTest = () => false
 
 /** The action of a drift is the reason of its state, which says nothing else. */
 export const isOpenDrift = ({ sync, health, reason }: StateEntry): boolean => sync === '' && health === '' && reason !== HEALED
