@@ -4,6 +4,8 @@ import { RUN_OPTIONS } from '../../agent/config.ts'
 import { AGENT_METRICS } from '../../agent/metrics.ts'
 import { allFields } from '../../server/cli/field-reference.ts'
 import { SERVER_OPTIONS } from '../../server/config.ts'
+import { SIGNS } from '../../server/fleet/why/signs.ts'
+import { STATES } from '../../server/fleet/why/states.ts'
 import { SERVER_METRICS } from '../../server/observe/server-metrics.ts'
 import { FLEET_VIEWS } from '../../server/store/sql/views.ts'
 import { type MetricTable, PROCESS_METRICS } from '../../shared/adapters/metrics.ts'
@@ -149,4 +151,33 @@ const views = (): Page =>
     )}`,
   )
 
-export const referencePages = (): Page[] => [resources(), commands(), options(), errors(), sizes(), metrics(), views()]
+/** What a sign quotes of a message has no name here. */
+const quoted = (template: string): string =>
+  cell(
+    template
+      .replaceAll(/(?:\$\d)+/g, '…')
+      .replaceAll(/ \(…\)/g, '')
+      .replaceAll('… …', '…'),
+  )
+
+/** A cause of several signs has one row, with what the first one says. */
+function causeRows(causes: ReadonlyArray<{ cause: string; summary: string; next: string }>): string {
+  const first = causes.filter(({ cause }, index) => causes.findIndex((other) => other.cause === cause) === index)
+  const sorted = first.toSorted((a, b) => (a.cause < b.cause ? -1 : 1))
+  return table(
+    ['cause', 'meaning', 'next step'],
+    sorted.map(({ cause, summary, next }) => [code(cause), quoted(summary), quoted(next)]),
+  )
+}
+
+const causes = (): Page =>
+  page(
+    'causes',
+    'Causes',
+    'The causes that `skerry why` names, in the field `cause` of its JSON. [How to find things in the\n' +
+      'fleet](../how-to/query-the-fleet.md#why-is-a-service-not-healthy) says how to ask. Where nothing fits, the cause is\n' +
+      'the [reason](reasons.md) or the health of the object.',
+    `## Objects\n\n${causeRows(SIGNS)}\n## Services and placements\n\n${causeRows(Object.values(STATES))}`,
+  )
+
+export const referencePages = (): Page[] => [resources(), commands(), options(), errors(), sizes(), metrics(), views(), causes()]

@@ -1,100 +1,25 @@
 // Broken deployments with known causes: objects with the statuses that kubelets, schedulers and controllers write, and answers of API servers.
-// Texts are those of Kubernetes 1.30 to 1.34.
-import type { K8sObject } from '../../shared/kube/object.ts'
-
-type Part = Record<string, unknown>
-
-/** An object that is applied, as a cluster shows it. */
-export interface LiveCase {
-  object: K8sObject
-  pods?: readonly K8sObject[]
-  /** Warnings about the object itself, and about its Pod. */
-  events?: ReadonlyArray<{ reason: string; message: string }>
-  podEvents?: ReadonlyArray<{ reason: string; message: string }>
-}
-/** An object that the API server, or the agent, refuses. */
-export interface RefusedCase {
-  name: string
-  reason: string
-  message: string
-  health?: string
-  sync?: string
-}
-export interface WhyCase {
-  name: string
-  cause: string
-  live?: readonly LiveCase[]
-  refused?: readonly RefusedCase[]
-  placement?: { reason: string; message: string }
-  service?: { reason: string; message: string }
-}
-
-const meta = (name: string) => ({ name, namespace: 'shop', uid: `uid-${name}`, generation: 1, creationTimestamp: '2026-01-01T00:00:00Z' })
-const condition = (type: string, status: string, reason: string, message = ''): Part => ({ type, status, reason, message })
-
-export function deployment(name = 'web', conditions?: readonly Part[]): K8sObject {
-  const stalled = condition('Progressing', 'False', 'ProgressDeadlineExceeded', `ReplicaSet "${name}-7d9" has timed out progressing.`)
-  const status = { observedGeneration: 1, replicas: 1, updatedReplicas: 1, unavailableReplicas: 1, conditions: conditions ?? [stalled] }
-  const spec = { replicas: 1, selector: { matchLabels: { app: name } }, template: { metadata: { labels: { app: name } }, spec: {} } }
-  return { apiVersion: 'apps/v1', kind: 'Deployment', metadata: meta(name), spec, status } as unknown as K8sObject
-}
-const refusedPods = (message: string): LiveCase => ({
-  object: deployment('web', [
-    condition('ReplicaFailure', 'True', 'FailedCreate', message),
-    condition('Progressing', 'False', 'ProgressDeadlineExceeded', 'ReplicaSet "web-7d9" has timed out progressing.'),
-  ]),
-})
-
-const pod = (status: Part, name = 'web-7d9-x2b'): K8sObject =>
-  ({
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { ...meta(name), ownerReferences: [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-7d9', uid: 'rs' }] },
-    status,
-  }) as unknown as K8sObject
-const container = (state: Part, lastState: Part = {}): Part => ({
-  phase: 'Running',
-  containerStatuses: [{ name: 'app', state, lastState, ready: false, restartCount: 3 }],
-})
-const waiting = (reason: string, message = ''): Part => ({ waiting: { reason, message } })
-const ended = (exitCode: number, reason = 'Error', more: Part = {}): Part => ({ terminated: { exitCode, reason, ...more } })
-const loop = (exitCode: number, reason?: string): Part =>
-  container(waiting('CrashLoopBackOff', 'back-off 5m0s restarting failed container=app'), ended(exitCode, reason))
-const unschedulable = (message: string): Part => ({
-  phase: 'Pending',
-  conditions: [condition('PodScheduled', 'False', 'Unschedulable', message)],
-})
-const creating: Part = {
-  phase: 'Pending',
-  containerStatuses: [{ name: 'app', state: waiting('ContainerCreating'), ready: false }],
-  conditions: [condition('Ready', 'False', 'ContainersNotReady', 'containers with unready status: [app]')],
-}
-const web = (status: Part, more: Partial<LiveCase> = {}): readonly LiveCase[] => [{ object: deployment(), pods: [pod(status)], ...more }]
-const pull = (said: string): readonly LiveCase[] =>
-  web(container(waiting('ImagePullBackOff', `Back-off pulling image "registry.example/web:9": ErrImagePull: ${said}`)))
-const unhealthy = (message: string) => [{ reason: 'Unhealthy', message }]
-
-const claim = (events: LiveCase['events']): LiveCase => ({
-  object: {
-    apiVersion: 'v1',
-    kind: 'PersistentVolumeClaim',
-    metadata: meta('data'),
-    spec: {},
-    status: { phase: 'Pending' },
-  } as unknown as K8sObject,
-  ...(events === undefined ? {} : { events }),
-})
-const job = (reason: string, message: string): K8sObject =>
-  ({
-    apiVersion: 'batch/v1',
-    kind: 'Job',
-    metadata: meta('migrate'),
-    spec: {},
-    status: { failed: 4, conditions: [condition('Failed', 'True', reason, message)] },
-  }) as unknown as K8sObject
-const refuse = (name: string, reason: string, message: string): readonly RefusedCase[] => [{ name, reason, message }]
-const UNBOUND =
-  '0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.'
+// Texts are those of Kubernetes 1.30 to 1.36.
+import {
+  claim,
+  container,
+  creating,
+  ended,
+  job,
+  LABELS,
+  loop,
+  OTHERS_MISMATCH,
+  pull,
+  refuse,
+  refusedPods,
+  tainted,
+  UNBOUND,
+  unhealthy,
+  unschedulable,
+  type WhyCase,
+  waiting,
+  web,
+} from './why-corpus-objects.ts'
 
 export const WHY_CASES: readonly WhyCase[] = [
   {
@@ -250,7 +175,9 @@ export const WHY_CASES: readonly WhyCase[] = [
     name: 'a claim without a storage class',
     cause: 'StorageClassMissing',
     live: [
-      claim([{ reason: 'FailedBinding', message: 'no persistent volumes available for this claim and no storage class is set' }]),
+      claim([
+        { type: 'Normal', reason: 'FailedBinding', message: 'no persistent volumes available for this claim and no storage class is set' },
+      ]),
       ...web(unschedulable(UNBOUND)),
     ],
   },
@@ -262,6 +189,21 @@ export const WHY_CASES: readonly WhyCase[] = [
         {
           reason: 'ProvisioningFailed',
           message: 'failed to provision volume with StorageClass "fast": rpc error: code = ResourceExhausted desc = pool is full',
+        },
+      ]),
+      ...web(unschedulable(UNBOUND)),
+    ],
+  },
+  {
+    name: 'a provisioner that is not installed',
+    cause: 'VolumeNotProvisioned',
+    live: [
+      claim([
+        {
+          type: 'Normal',
+          reason: 'ExternalProvisioning',
+          message:
+            "Waiting for a volume to be created either by the external provisioner 'disks.example.com' or manually by the system administrator. If volume creation is delayed, please verify that the provisioner is running and correctly registered.",
         },
       ]),
       ...web(unschedulable(UNBOUND)),
@@ -285,6 +227,13 @@ export const WHY_CASES: readonly WhyCase[] = [
     name: 'a volume in another zone',
     cause: 'VolumeZone',
     live: web(unschedulable('0/3 nodes are available: 3 node(s) had volume node affinity conflict.')),
+  },
+  {
+    name: 'a volume on a node that the Pod may not use',
+    cause: 'VolumeZone',
+    live: web(
+      unschedulable("0/3 nodes are available: 3 node(s) didn't match PersistentVolume's node affinity. no new claims to deallocate."),
+    ),
   },
   {
     name: 'rights of the agent',
@@ -327,6 +276,19 @@ export const WHY_CASES: readonly WhyCase[] = [
     live: web(unschedulable('0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/unreachable: }.')),
   },
   {
+    name: 'a full disk on the one node that the Pod may use',
+    cause: 'NodePressure',
+    live: web(unschedulable(OTHERS_MISMATCH), { nodes: [tainted('node.kubernetes.io/disk-pressure', LABELS), tainted('dedicated')] }),
+  },
+  {
+    name: 'a cordoned node',
+    cause: 'NodeCordoned',
+    live: web(
+      unschedulable("0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't match Pod's node affinity/selector."),
+      { nodes: [tainted('node.kubernetes.io/unschedulable', LABELS), tainted('dedicated')] },
+    ),
+  },
+  {
     name: 'too little memory',
     cause: 'InsufficientResources',
     live: web(
@@ -341,6 +303,16 @@ export const WHY_CASES: readonly WhyCase[] = [
     live: web(unschedulable("0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.")),
   },
   {
+    name: 'a node label that nobody has, and nodes with taints',
+    cause: 'NodeSelectorMismatch',
+    live: web(unschedulable(OTHERS_MISMATCH), { nodes: [tainted('dedicated'), tainted('node-role.kubernetes.io/control-plane')] }),
+  },
+  {
+    name: 'a taint of the one node that the Pod may use',
+    cause: 'TaintNotTolerated',
+    live: web(unschedulable(OTHERS_MISMATCH), { nodes: [tainted('dedicated', LABELS), tainted('node.kubernetes.io/disk-pressure')] }),
+  },
+  {
     name: 'a taint',
     cause: 'TaintNotTolerated',
     live: web(unschedulable('0/3 nodes are available: 3 node(s) had untolerated taint {dedicated: gpu}.')),
@@ -349,6 +321,15 @@ export const WHY_CASES: readonly WhyCase[] = [
     name: 'anti-affinity',
     cause: 'SpreadConstraint',
     live: web(unschedulable("0/3 nodes are available: 3 node(s) didn't match pod anti-affinity rules.")),
+  },
+  {
+    name: 'affinity to Pods that are not there',
+    cause: 'SpreadConstraint',
+    live: web(
+      unschedulable(
+        "0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 2 node(s) didn't match pod affinity rules.",
+      ),
+    ),
   },
   {
     name: 'a host port',

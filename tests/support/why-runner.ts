@@ -1,24 +1,26 @@
 // Runs a case of the corpus as an agent and the server would: health and explanation of each object, then the causes.
 import { EventFindings, POD_CAUSES } from '../../agent/reconcile/report/explain-events.ts'
 import { PodFindings } from '../../agent/reconcile/report/explain-workload.ts'
+import { TaintFindings } from '../../agent/reconcile/report/node-taints.ts'
 import { explain, type WhyFacts, type WhyObject } from '../../server/fleet/why/explain.ts'
 import { healthOf } from '../../shared/kube/health.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import type { WhyCause } from '../../shared/model/why.ts'
-import type { LiveCase, RefusedCase, WhyCase } from './why-corpus.ts'
+import type { LiveCase, RefusedCase, WhyCase } from './why-corpus-objects.ts'
 
 const NOW_MS = Date.parse('2026-01-01T01:00:00Z')
 
-function liveObject({ object, pods = [], events = [], podEvents = [] }: LiveCase): WhyObject {
+function liveObject({ object, pods = [], events = [], podEvents = [], nodes = [] }: LiveCase): WhyObject {
   const health = healthOf(object, NOW_MS)
   const findings = new PodFindings(object)
   for (const pod of pods) findings.add(pod)
   const explanation = findings.explain()
   const said = explanation === null ? eventText(object, events) : explanation.text
   const more = explanation?.eventsOf == null ? '' : eventText(explanation.eventsOf, podEvents, POD_CAUSES)
+  const taints = explanation?.taintsOf == null ? '' : taintText(explanation.taintsOf, nodes)
   // Without an end it would be DeadlineExceeded: the agent says so of what is Progressing for too long.
   const reason = health.word === 'Progressing' ? 'DeadlineExceeded' : (health.reason ?? '')
-  const message = [health.message ?? '', said, more].filter((text) => text !== '').join('; ')
+  const message = [health.message ?? '', said, more, taints].filter((text) => text !== '').join('; ')
   const { namespace = '', name = '' } = object.metadata
   return {
     ...{ cluster: 'c1', name: `${object.kind} ${namespace}/${name}`, sync: 'Synced', health: 'Degraded', reason, message },
@@ -26,7 +28,13 @@ function liveObject({ object, pods = [], events = [], podEvents = [] }: LiveCase
   }
 }
 
-function eventText(object: K8sObject, events: ReadonlyArray<{ reason: string; message: string }>, causes?: ReadonlySet<string>): string {
+function taintText(pod: K8sObject, nodes: readonly K8sObject[]): string {
+  const findings = new TaintFindings(pod)
+  for (const node of nodes) findings.add(node)
+  return findings.explain()
+}
+
+function eventText(object: K8sObject, events: NonNullable<LiveCase['events']>, causes?: ReadonlySet<string>): string {
   const findings = new EventFindings(object, causes)
   for (const event of events)
     findings.add({ apiVersion: 'v1', kind: 'Event', metadata: { name: 'e' }, type: 'Warning', ...event } as unknown as K8sObject)

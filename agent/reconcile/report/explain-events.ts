@@ -13,11 +13,15 @@ export const POD_CAUSES: ReadonlySet<string> = new Set([
   ...['FailedScheduling', 'NetworkNotReady', 'FailedPreStopHook'],
 ])
 
-/** Reads Events one after the other and keeps the newest that names a cause. `object`: their object. */
+/** A claim that nobody can serve is no warning to Kubernetes: these Events about it are Normal. */
+const CLAIM_CAUSES: ReadonlySet<string> = new Set(['FailedBinding', 'ExternalProvisioning'])
+export const tellsInNormalEvents = ({ kind }: Pick<K8sObject, 'kind'>): boolean => kind === 'PersistentVolumeClaim'
+
+/** Reads Events one after the other and keeps the newest that names a cause, warnings first. `object`: their object. */
 export class EventFindings {
   readonly #object: K8sObject
   readonly #causes: ReadonlySet<string>
-  #newest: { at: string; reason: string; message: string } | null = null
+  #newest: { isWarning: boolean; at: string; reason: string; message: string } | null = null
 
   constructor(object: K8sObject, causes = CAUSES) {
     this.#object = object
@@ -26,9 +30,12 @@ export class EventFindings {
 
   add(event: K8sObject): void {
     const reason = text(event['reason'])
-    if (event['type'] !== 'Warning' || !this.#causes.has(reason)) return
-    const at = lastTime(event)
-    if (this.#newest === null || at > this.#newest.at) this.#newest = { at, reason, message: text(event['message']) }
+    const isWarning = event['type'] === 'Warning'
+    const causes = isWarning ? this.#causes : tellsInNormalEvents(this.#object) ? CLAIM_CAUSES : NONE
+    if (!causes.has(reason)) return
+    const [at, newest] = [lastTime(event), this.#newest]
+    if (newest !== null && (newest.isWarning === isWarning ? at <= newest.at : newest.isWarning)) return
+    this.#newest = { isWarning, at, reason, message: text(event['message']) }
   }
 
   /** '' when no cause was named. */
@@ -37,6 +44,8 @@ export class EventFindings {
     return `${this.#newest.reason}: ${safeText(this.#newest.message, { documents: [this.#object] })}`
   }
 }
+
+const NONE: ReadonlySet<string> = new Set()
 
 /** Times of Kubernetes are of one form and sort as texts. */
 const lastTime = (event: K8sObject): string =>

@@ -4,6 +4,7 @@ import { type Fields, fields, list, text } from '../../../shared/kube/health-obj
 import { type K8sObject, type ObjectRef, refText } from '../../../shared/kube/object.ts'
 import { safeReason, safeText } from '../../cluster/redact/safe-text.ts'
 import { isCronJob } from '../snapshot/live-run.ts'
+import { isByTaints } from './node-taints.ts'
 
 type Kind = Pick<ObjectRef, 'group' | 'kind'>
 const WORKLOADS: ReadonlySet<string> = new Set(['apps/Deployment', 'apps/StatefulSet', 'apps/DaemonSet', 'apps/ReplicaSet', 'batch/Job'])
@@ -58,6 +59,8 @@ export interface Explanation {
   log: { pod: ObjectRef; container: string; previous: boolean } | null
   /** The Pod whose Events say more than its status: a volume that is not mounted, a probe that fails. Null: its status says why. */
   eventsOf: K8sObject | null
+  /** The Pod that taints keep from nodes, in words that do not always name them. */
+  taintsOf: K8sObject | null
   /** The Pod is late and says no reason. */
   isWeak: boolean
 }
@@ -109,6 +112,7 @@ export class PodFindings {
       documents,
       log: container === null ? null : { pod, container: container.name, previous: container.previous },
       eventsOf: finding.weight < BROKEN || isKilled(finding) ? object : null,
+      taintsOf: isByTaints(said) ? object : null,
       isWeak: finding.weight <= LATE,
     }
   }

@@ -1,5 +1,5 @@
-// Reads why an object is unhealthy: the Pods of a workload, the Job of a CronJob, the Events of other kinds. Each is
-// read once on request, and bounded.
+// Reads why an object is unhealthy: the Pods of a workload, the Job of a CronJob, the Events of other kinds, the taints of
+// nodes. Each is read once on request, and bounded.
 import { healthOf } from '../../../shared/kube/health.ts'
 import { SCHEDULE_MISSED } from '../../../shared/kube/health-schedule.ts'
 import { isWorking } from '../../../shared/kube/health-working.ts'
@@ -12,11 +12,14 @@ import { safeLog, safeText } from '../../cluster/redact/safe-text.ts'
 import { type Asking, targetOf } from '../requests/placed-cluster.ts'
 import { activeJobs, isCronJob } from '../snapshot/live-run.ts'
 import type { ServedKinds } from '../snapshot/watch/served-kinds.ts'
-import { EventFindings, POD_CAUSES } from './explain-events.ts'
+import { EventFindings, POD_CAUSES, tellsInNormalEvents } from './explain-events.ts'
 import { type Explanation, hasPods, lastJob, logText, PodFindings, podSelector } from './explain-workload.ts'
+import { TaintFindings } from './node-taints.ts'
 
-/** Maximum number of Pods or Events of one object to read. */
+/** Maximum number of Pods, Events or nodes to read for one object. */
 const READ_MAX = 500
+/** Of the words of a scheduler, which may be long, so that the taints follow within the length of a cause. */
+const BEFORE_TAINTS_CHARS_MAX = 340
 /** Maximum number of runs of one CronJob to read. */
 const JOBS_MAX = 5
 
@@ -82,14 +85,24 @@ async function causeOfPods(deps: CauseReader, workload: K8sObject): Promise<Caus
   const explanation = findings.explain()
   if (explanation === null) return NOTHING
   const said = explanation.eventsOf === null ? NOTHING : await causeInEvents(deps, explanation.eventsOf, POD_CAUSES)
-  const text = explanation.text + (said.text === '' ? '' : `; ${said.text}`) + (await lastLines(deps, explanation))
+  const taints = explanation.taintsOf === null ? '' : await taintsFor(deps, explanation.taintsOf)
+  const more = [said.text, taints].flatMap((text) => (text === '' ? [] : `; ${text}`)).join('')
+  const told = taints === '' ? explanation.text : explanation.text.slice(0, BEFORE_TAINTS_CHARS_MAX)
+  const text = told + more + (await lastLines(deps, explanation))
   return { text, isWeak: explanation.isWeak && said.isWeak }
+}
+
+async function taintsFor(deps: CauseReader, pod: K8sObject): Promise<string> {
+  const findings = new TaintFindings(pod)
+  // Without the right to read nodes, the words of the scheduler are used.
+  await list(deps, { kind: 'Node', group: '' }, (node) => findings.add(node))
+  return findings.explain()
 }
 
 async function causeInEvents(deps: CauseReader, object: K8sObject, causes?: ReadonlySet<string>): Promise<Cause> {
   const { namespace = 'default', uid = '' } = object.metadata
   const findings = new EventFindings(object, causes)
-  const fieldSelector = `involvedObject.uid=${uid},type=Warning`
+  const fieldSelector = `involvedObject.uid=${uid}${tellsInNormalEvents(object) ? '' : ',type=Warning'}`
   // Without the right to read Events, the other facts are used.
   await list(deps, { kind: 'Event', group: '', namespace, fieldSelector }, (event) => findings.add(event))
   const text = findings.explain()
@@ -99,7 +112,7 @@ async function causeInEvents(deps: CauseReader, object: K8sObject, causes?: Read
 interface Listing {
   group: string
   kind: string
-  namespace: string
+  namespace?: string
   labelSelector?: string
   fieldSelector?: string
 }

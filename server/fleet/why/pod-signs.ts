@@ -2,6 +2,8 @@
 import { DEPTH } from './apply-signs.ts'
 import type { Sign } from './signs.ts'
 
+/** Older schedulers name the taint in their own words; otherwise the agent names those of the nodes that the Pod may use. */
+const TAINT = 'untolerated taint(?: \\{|s: [^;]*)node\\.kubernetes\\.io/'
 const PULL = '(?:ImagePullBackOff|ErrImagePull|image pull|pull image|pulling image)'
 
 export const POD_SIGNS: readonly Sign[] = [
@@ -35,15 +37,24 @@ export const POD_SIGNS: readonly Sign[] = [
     next: 'Read the log of the provisioner; the message has its answer.',
   },
   {
+    cause: 'VolumeNotProvisioned',
+    // The name of the provisioner is redacted in the message.
+    words: /ExternalProvisioning: .*external provisioner/,
+    summary: 'the external provisioner of the StorageClass has not created the volume',
+    depth: DEPTH.storage,
+    next: 'Check that the provisioner of the StorageClass is installed and runs, and read its log.',
+  },
+  {
     cause: 'VolumeUnbound',
-    words: /unbound immediate PersistentVolumeClaims|waiting for a volume to be created|waiting for first consumer/,
+    words:
+      /unbound immediate PersistentVolumeClaims|waiting for a volume to be created|waiting for first consumer|didn't find available persistent volumes/,
     summary: 'a PersistentVolumeClaim of the Pod is not bound',
     depth: DEPTH.place,
     next: 'Look at the PersistentVolumeClaim: its StorageClass, and whether its provisioner runs.',
   },
   {
     cause: 'VolumeZone',
-    words: /volume node affinity conflict/,
+    words: /volume node affinity conflict|didn't match PersistentVolume's node affinity|had no available volume zone/,
     summary: 'the volume of the Pod is in a zone without a suitable node',
     depth: DEPTH.place,
     next: 'Add nodes in the zone of the volume, or create the volume again in another zone.',
@@ -77,18 +88,17 @@ export const POD_SIGNS: readonly Sign[] = [
     depth: DEPTH.config,
     next: 'Add the key, or correct its name in the pod template.',
   },
-  // Scheduling
+  // Scheduling. A node that fails late, for its ports or its Pods, is nearer to fit than one without the labels.
   {
     cause: 'NodePressure',
-    words: /Evicted|node was low on resource|untolerated taint \{node\.kubernetes\.io\/(?:disk|memory|pid)-pressure/,
+    words: new RegExp(`Evicted|node was low on resource|${TAINT}(?:disk|memory|pid)-pressure`),
     summary: 'a node is low on memory, disk or process ids',
     depth: DEPTH.place,
     next: 'Free disk or memory on the node, or lower what its Pods use; set requests so that the scheduler knows them.',
   },
   {
     cause: 'NodeNotReady',
-    words:
-      /untolerated taint \{node\.kubernetes\.io\/(?:unreachable|not-ready)|NodeLost|node is not ready|NodeShutdown|Node is shutting down/i,
+    words: new RegExp(`${TAINT}(?:unreachable|not-ready)|NodeLost|node is not ready|NodeShutdown|node is shutting down`, 'i'),
     summary: 'nodes are not ready',
     depth: DEPTH.cluster,
     next: 'Look at the nodes (`kubectl get nodes`): kubelet, network and disk.',
@@ -101,23 +111,23 @@ export const POD_SIGNS: readonly Sign[] = [
     next: 'Add nodes, lower the requests, or remove other workloads.',
   },
   {
-    cause: 'NodeSelectorMismatch',
-    words: /didn't match Pod's node affinity\/selector|didn't match node selector/,
-    summary: 'no node has the labels that the Pod asks for',
+    cause: 'NodeCordoned',
+    words: new RegExp(`${TAINT}unschedulable`),
+    summary: 'the nodes that the Pod may use are cordoned',
     depth: DEPTH.place,
-    next: 'Label a node, or correct nodeSelector and nodeAffinity.',
+    next: 'Uncordon a node (`kubectl uncordon`), or add nodes.',
   },
   {
     cause: 'TaintNotTolerated',
-    words: /untolerated taint \{?([\w./-]*)/,
-    summary: 'the Pod does not tolerate the taint $1 of the nodes',
+    words: /untolerated taints: ([\w./-]+)/,
+    summary: 'the Pod does not tolerate the taint $1 of the nodes that it may use',
     depth: DEPTH.place,
     next: 'Add a toleration, or remove the taint.',
   },
   {
     cause: 'SpreadConstraint',
-    words: /topology spread constraints|anti-?affinity rules/,
-    summary: 'anti-affinity or topology spread leaves no node for the Pod',
+    words: /topology spread constraints|affinity rules/,
+    summary: 'affinity to other Pods or topology spread leaves no node for the Pod',
     depth: DEPTH.place,
     next: 'Add nodes, or relax the constraint.',
   },
@@ -127,6 +137,34 @@ export const POD_SIGNS: readonly Sign[] = [
     summary: 'the host port is in use on every node',
     depth: DEPTH.place,
     next: 'Use another hostPort, or a Service.',
+  },
+  {
+    cause: 'NodeSelectorMismatch',
+    words: /didn't match Pod's node affinity\/selector|didn't match node selector|didn't satisfy plugin.*NodeAffinity/,
+    summary: 'no node has the labels that the Pod asks for',
+    depth: DEPTH.place,
+    next: 'Label a node, or correct nodeSelector and nodeAffinity.',
+  },
+  {
+    cause: 'TaintNotTolerated',
+    words: /untolerated taint \{([\w./-]+)/,
+    summary: 'the Pod does not tolerate the taint $1 of the nodes',
+    depth: DEPTH.place,
+    next: 'Add a toleration, or remove the taint.',
+  },
+  {
+    cause: 'TaintNotTolerated',
+    words: /untolerated taint/,
+    summary: 'the Pod does not tolerate the taints of the nodes',
+    depth: DEPTH.place,
+    next: 'Compare the taints of the nodes with the tolerations of the Pod.',
+  },
+  {
+    cause: 'NodeCordoned',
+    words: /node\(s\) were unschedulable/,
+    summary: 'nodes are cordoned',
+    depth: DEPTH.place,
+    next: 'Uncordon a node (`kubectl uncordon`), or add nodes.',
   },
   {
     cause: 'Unschedulable',
@@ -210,7 +248,7 @@ export const POD_SIGNS: readonly Sign[] = [
   {
     cause: 'CommandNotFound',
     words:
-      /executable file not found|no such file or directory: unknown|exited with code 127|permission denied: unknown|exited with code 126/,
+      /executable \S+ not found|no such file or directory: unknown|exited with code 127|permission denied: unknown|exited with code 126/,
     summary: 'the command of a container cannot be executed',
     depth: DEPTH.process + 4,
     next: 'Correct command and args, or the entry point of the image and its mode.',
@@ -270,6 +308,13 @@ export const POD_SIGNS: readonly Sign[] = [
     summary: 'no controller gives the object an address',
     depth: DEPTH.object,
     next: 'Install a controller for LoadBalancer Services or for the IngressClass, or set sync.waitForAddress: false.',
+  },
+  {
+    cause: 'AutoscalerTargetMissing',
+    words: /FailedGetScale/,
+    summary: 'the workload that the autoscaler scales does not exist, or cannot be scaled',
+    depth: DEPTH.object,
+    next: 'Add the workload to the service, or correct spec.scaleTargetRef.',
   },
   {
     cause: 'AutoscalerBlind',

@@ -27,7 +27,7 @@ export interface Read {
   next: string
 }
 
-const SIGNS: readonly Sign[] = [...APPLY_SIGNS, ...POD_SIGNS]
+export const SIGNS: readonly Sign[] = [...APPLY_SIGNS, ...POD_SIGNS]
 
 /** Null means that nothing is known of it. */
 export function readSign({ reason, message }: Seen): Read | null {

@@ -30,7 +30,7 @@ const placement = (cause: string, summary: string, next: string, depth: number =
   depth,
 })
 
-const STATES: Readonly<Record<string, StateCause>> = {
+export const STATES: Readonly<Record<string, StateCause>> = {
   RenderFailed: service(
     'RenderFailed',
     'the manifests do not render; the last good revision stays in force',
@@ -98,7 +98,8 @@ const STATES: Readonly<Record<string, StateCause>> = {
     'PruneOverdue',
     'a deletion takes longer than sync.healthDeadline',
     'The message names the object.',
-    DEPTH.object,
+    // The object itself says what it waits for.
+    DEPTH.object - 1,
   ),
   Removing: placement('Removing', 'the service is being removed from the cluster', 'Wait.'),
   HookFailed: placement('HookFailed', 'a hook failed', 'Read the log of the hook, correct it and commit.'),
