@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { WhyView } from '../../shared/model/why.ts'
 import { CLUSTER_START_TIMEOUT_MS, eventually } from '../support/kube-cluster.ts'
 import { type KubeletStub, startKubeletStub } from '../support/kubelet-stub.ts'
 import { configMapYaml, type Scenario, serviceYaml, startScenario } from '../support/scenario.ts'
@@ -30,6 +31,17 @@ metadata: {name: keys}
 stringData: {token: hunter2}
 `
 
+const LOOPING = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: till}
+spec:
+  progressDeadlineSeconds: 1
+  selector: {matchLabels: {app: till}}
+  template:
+    metadata: {labels: {app: till}}
+    spec: {containers: [{name: app, image: "till:1"}]}
+`
+
 beforeAll(async () => {
   dir = mkdtempSync(join(tmpdir(), 'skerry-ask-'))
   policy('{}\n')
@@ -38,11 +50,13 @@ beforeAll(async () => {
     sites: { oslo: { kwok: false, labels: { env: 'prod' }, agentArgs: ['--policy', join(dir, 'policy.yaml')] } },
   })
   await kubelet.register(cluster(), 'node-1')
-  await scenario.fleet.run(['apply', '-f', '-'], { stdin: serviceYaml({ name: 'shop', sync: '{drift: report}' }) })
+  const services = serviceYaml({ name: 'shop', sync: '{drift: report}' }) + serviceYaml({ name: 'till' })
+  await scenario.fleet.run(['apply', '-f', '-'], { stdin: services })
   await scenario.push({
     'shop/web.yaml': DEPLOYMENT,
     'shop/keys.yaml': SECRET,
     'shop/conf.yaml': configMapYaml('conf', { colour: 'blue' }),
+    'till/web.yaml': LOOPING,
   })
   await eventually('synced', async () => (await scenario.status('oslo', 'shop'))?.sync === 'Synced', 45_000)
   await eventually('a Pod has a node', async () => (await podNames()).length === 1, 30_000)
@@ -58,11 +72,11 @@ const cluster = () => {
   if (site === undefined) throw new Error('no site')
   return site.cluster
 }
-const podNames = async () =>
+const podNames = async (namespace = 'shop') =>
   (
     await cluster().kubectl([
       '-n',
-      'shop',
+      namespace,
       'get',
       'pods',
       '--field-selector=spec.nodeName=node-1',
@@ -85,6 +99,28 @@ test('AK2 a live object is shown with managers on request, and without the value
   expect(deployment.stdout).not.toContain('hunter2')
   const missing = await ask('get', 'object', 'cm/shop/none')
   expect([missing.code, missing.stderr]).toEqual([1, expect.stringContaining('does not exist')])
+})
+
+test('WY1 WY10 a crash loop that a kubelet reports is the first cause, with the log of the run that crashed', async () => {
+  const [pod = ''] = await eventually('a Pod has a node', async () => podNames('till').then((names) => names.length > 0 && names))
+  kubelet.previous = 'panic: no database\n'
+  const container = { name: 'app', image: 'till:1', imageID: '', ready: false, restartCount: 3 }
+  const [waiting, terminated] = [{ reason: 'CrashLoopBackOff' }, { exitCode: 3, reason: 'Error' }]
+  const status = { phase: 'Running', containerStatuses: [{ ...container, state: { waiting }, lastState: { terminated } }] }
+  const patch = JSON.stringify({ status })
+  await cluster().kubectl(['-n', 'till', 'patch', 'pod', pod, '--subresource=status', '--type=merge', '-p', patch])
+  const why = await eventually(
+    'the cause',
+    async () => {
+      const { code, stdout, stderr } = await ask('why', 'till', '-o', 'json')
+      if (!stdout.includes('CrashLoop')) throw new Error(`${stdout} ${stderr}`)
+      return { code, ...(JSON.parse(stdout) as WhyView) }
+    },
+    45_000,
+  )
+  const [first] = why.causes
+  expect([why.code, first?.cause, first?.object]).toEqual([1, 'CrashLoop', 'Deployment till/till'])
+  expect(first?.evidence).toContainEqual(expect.objectContaining({ from: 'log', text: 'panic: no database' }))
 })
 
 test('AK2 the tree of a workload ends in its Pods, each with its health', async () => {

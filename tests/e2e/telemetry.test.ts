@@ -89,7 +89,7 @@ const traced = async (names: readonly string[], trace: string) => {
   return spans.filter(({ traceId }) => traceId === trace)
 }
 
-test('OT1 OT2 ingest, render, publish, pull and apply of a commit are one trace over server and agent', async () => {
+test('OT1 OT2 CO3 ingest, render, publish, pull and apply of a commit are one trace over server and agent', async () => {
   await scenario.fleet.run(['apply', '-f', '-'], { stdin: serviceYaml({ name: 'web' }) })
   const commit = await scenario.push({ 'web/a.yaml': configMapYaml('a', { value: 'one' }) })
   await scenario.settled('harbour', ['web'], { commit })
@@ -104,6 +104,12 @@ test('OT1 OT2 ingest, render, publish, pull and apply of a commit are one trace 
     ['pull', 'skerry-agent', false, root],
     ['render', 'skerry', false, root],
   ])
+  const saysOf = (log: string, message: string) => log.split('\n').filter((line) => line.includes(message) && line.includes(commit))
+  const lines = [
+    ...saysOf(scenario.fleet.serverLog(), 'revision published'),
+    ...saysOf(scenario.sites['harbour']?.agent.log() ?? '', 'revision read'),
+  ]
+  expect(lines.map((line) => (JSON.parse(line) as { trace?: string }).trace)).toEqual([trace, trace])
   expect(new Set(found.map(({ resource }) => resource['deployment.environment.name']))).toEqual(new Set(['test']))
   expect(found.every((span) => BigInt(span.endTimeUnixNano) >= BigInt(span.startTimeUnixNano))).toBe(true)
 })
