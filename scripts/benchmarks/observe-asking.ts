@@ -74,10 +74,9 @@ async function logSpeed(site: ReconcileSite, kubelet: KubeletStub, say: Say): Pr
   return { log_first_byte_ms: rounded(percentile(firstMs, 95)), log_stream_mb_per_s: rounded(LOG_MB / seconds) }
 }
 
-/** Commits without and with questions, in turn, so that both meet the same noise. */
+/** Commits without and with questions, in turn, so that all meet the same noise; also beside one kind of load alone. */
 async function besideSync(site: ReconcileSite, kubelet: KubeletStub, say: Say): Promise<Record<string, number>> {
-  const quiet: number[] = []
-  const busy: number[] = []
+  const took = { quiet: [] as number[], asked: [] as number[], followed: [] as number[], busy: [] as number[] }
   const answered: number[] = []
   let followed = 0
   kubelet.log = ''
@@ -89,26 +88,40 @@ async function besideSync(site: ReconcileSite, kubelet: KubeletStub, say: Say): 
     }
   }
   const peak = { agent: 0, server: 0 }
-  for (let half = 0; half < 2; half++) {
-    quiet.push(...(await commits(site, `quiet ${half}`)))
+  const ask50 = (signal: AbortSignal, ms: number[]) => Array.from({ length: ASKERS }, (_, n) => askOften(site, n, ms, signal))
+  const follow = (signal: AbortSignal) =>
+    ask(site, { kind: 'logs', ref: POD, follow: true }, signal).then((response) => drain(response).catch(() => 0))
+  const beside = async (name: keyof typeof took, half: number, begin: (signal: AbortSignal) => Array<Promise<unknown>>) => {
     const leave = new AbortController()
-    const startMs = performance.now()
-    const asking = Array.from({ length: ASKERS }, (_, n) => askOften(site, n, answered, leave.signal))
-    const following = ask(site, { kind: 'logs', ref: POD, follow: true }, leave.signal).then((response) => drain(response).catch(() => 0))
-    const before = received.total
-    await Bun.sleep(2_000)
-    busy.push(...(await commits(site, `busy ${half}`)))
-    peak.agent = Math.max(peak.agent, residentMb(site.agent.pid()))
-    peak.server = Math.max(peak.server, residentMb(site.fleet.serverPid()))
-    followed = (received.total - before) / 1e6 / ((performance.now() - startMs) / 1_000)
+    const [startMs, before] = [performance.now(), received.total]
+    const load = begin(leave.signal)
+    if (load.length > 0) await Bun.sleep(2_000)
+    took[name].push(...(await commits(site, `${name} ${half}`)))
+    if (name === 'busy') {
+      peak.agent = Math.max(peak.agent, residentMb(site.agent.pid()))
+      peak.server = Math.max(peak.server, residentMb(site.fleet.serverPid()))
+      followed = (received.total - before) / 1e6 / ((performance.now() - startMs) / 1_000)
+    }
     leave.abort()
-    await Promise.all([...asking, following])
+    await Promise.all(load)
   }
-  const slowdown = percentile(busy, 50) / percentile(quiet, 50)
-  say(`push to apply ${rounded(percentile(quiet, 50))} ms alone, ${rounded(percentile(busy, 50))} ms beside questions`)
+  for (let half = 0; half < 2; half++) {
+    await beside('quiet', half, () => [])
+    await beside('busy', half, (signal) => [...ask50(signal, answered), follow(signal)])
+    await beside('asked', half, (signal) => ask50(signal, []))
+    await beside('followed', half, (signal) => [follow(signal)])
+  }
+  const slowdownOf = (name: keyof typeof took) => rounded(percentile(took[name], 50) / percentile(took.quiet, 50), 2)
+  say(
+    `push to apply: ${Object.entries(took)
+      .map(([name, ms]) => `${name} ${rounded(percentile(ms, 50))} ms`)
+      .join(', ')}`,
+  )
   say(`${answered.length} questions, p95 ${rounded(percentile(answered, 95))} ms; the followed log brought ${rounded(followed)} MB/s`)
   return {
-    sync_slowdown_under_asking: rounded(slowdown, 2),
+    sync_slowdown_under_asking: slowdownOf('busy'),
+    sync_slowdown_under_questions: slowdownOf('asked'),
+    sync_slowdown_under_log: slowdownOf('followed'),
     followed_log_mb_per_s: rounded(followed),
     busy_ask_roundtrip_ms: rounded(percentile(answered, 95)),
     asked_agent_rss_mb: peak.agent,

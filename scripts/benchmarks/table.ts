@@ -98,7 +98,7 @@ export const TABLE = {
       },
     },
     asking: {
-      seconds: 90,
+      seconds: 115,
       figures: {
         ask_roundtrip_ms: 'question for a live object sent → whole answer, 95th percentile of 200',
         ask_roundtrip_p50_ms: 'the same, median',
@@ -106,6 +106,8 @@ export const TABLE = {
         log_stream_mb_per_s: 'a log of 60 MB, MB a second',
         sync_slowdown_under_asking:
           'commit → object while 50 people ask each second and one follows a log of 5 MB/s ÷ the same alone, medians of 40',
+        sync_slowdown_under_questions: 'the same with the questions alone',
+        sync_slowdown_under_log: 'the same with the log alone',
         followed_log_mb_per_s: 'what arrived of that log, MB a second',
         busy_ask_roundtrip_ms: 'answers meanwhile, 95th percentile',
         asked_agent_rss_mb: 'memory of the agent meanwhile, MB',
@@ -113,15 +115,17 @@ export const TABLE = {
       },
     },
     query: {
-      seconds: 110,
+      seconds: 125,
       figures: {
         query_2m_rows_p95_ms: 'nine SQL queries over 2,000,000 objects of 10,000 clusters: request → answer, 95th percentile of 108',
+        query_2m_rows_limited_p95_ms: 'the same by a caller who may read one project of four',
       },
     },
     why: {
-      seconds: 2,
+      seconds: 90,
       figures: {
-        why_correct_pct: 'broken deployments of the corpus whose first cause is the true one, %',
+        why_correct_pct: 'broken deployments on a real API server whose first cause is the true one, %; nodes and kubelets are played',
+        why_cases: 'how many deployments those are',
         why_us: 'one explanation, from objects, Pods and Events to ranked causes, µs',
       },
     },
