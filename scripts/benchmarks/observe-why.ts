@@ -19,7 +19,8 @@ export async function measureWhy(say: Say): Promise<Record<string, number>> {
     const wrong = results.filter(({ expected, found }) => found !== expected)
     for (const one of wrong) say(`${one.name}: ${one.found || 'none'} instead of ${one.expected}\n  ${one.reported}`)
     const correct = results.length - wrong.length
-    return { why_correct_pct: rounded((100 * correct) / results.length), why_cases: results.length, why_us: us }
+    say(`${correct} of ${results.length} first causes are true`)
+    return { why_correct_pct: rounded((100 * correct) / results.length), why_us: us }
   } finally {
     await site.stop()
   }

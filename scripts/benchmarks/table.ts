@@ -1,5 +1,4 @@
-// Every benchmark, part and figure with its meaning, for `scripts/bench --help`. A part without an entry does not compile (parts.ts), and a run fails when a part
-// reports other figures than its entry lists.
+// Every benchmark, part and figure with its meaning, for `scripts/bench --help`. A part needs an entry to compile (parts.ts), and a run fails on other figures.
 
 export interface PartEntry {
   /** Time on two cores, s, without the build. */
@@ -104,8 +103,7 @@ export const TABLE = {
         ask_roundtrip_p50_ms: 'the same, median',
         log_first_byte_ms: 'question for a log sent → its first line, 95th percentile of 30',
         log_stream_mb_per_s: 'a log of 60 MB, MB a second',
-        sync_slowdown_under_asking:
-          'commit → object while 50 people ask each second and one follows a log of 5 MB/s ÷ the same alone, medians of 40',
+        sync_slowdown_under_asking: 'commit → object beside 50 questions a second and a log of 5 MB/s ÷ the same alone, medians of 40',
         sync_slowdown_under_questions: 'the same with the questions alone',
         sync_slowdown_under_log: 'the same with the log alone',
         followed_log_mb_per_s: 'what arrived of that log, MB a second',
@@ -125,7 +123,6 @@ export const TABLE = {
       seconds: 90,
       figures: {
         why_correct_pct: 'broken deployments on a real API server whose first cause is the true one, %; nodes and kubelets are played',
-        why_cases: 'how many deployments those are',
         why_us: 'one explanation, from objects, Pods and Events to ranked causes, µs',
       },
     },

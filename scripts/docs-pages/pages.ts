@@ -151,7 +151,7 @@ const views = (): Page =>
     )}`,
   )
 
-/** What a sign quotes of a message has no name here. */
+/** The parts of a message that a sign quotes have no names here. */
 const quoted = (template: string): string =>
   cell(
     template

@@ -7,7 +7,7 @@ import { systemClock } from '../../shared/runtime/clock.ts'
 import { eventually } from './kube-cluster.ts'
 import { APPLY_PATCH, MERGE_PATCH, resourceNamed, type Somebody } from './real-cluster.ts'
 
-/** What the kubelet tells of the first Pod of a namespace. */
+/** Status and Events that the kubelet tells of the first Pod of a namespace. */
 export interface PodScript {
   status: Record<string, unknown>
   /** Warnings that come before the status. */

@@ -63,6 +63,14 @@ const causeOf = (kind: string, events: K8sObject[]): string => {
   return findings.explain()
 }
 
+test('HE8 a Pod that could not be created explains nothing once a later one was', () => {
+  const [refused, created] = [event('Warning', 'FailedCreate', '2026-01-01T00:00:05Z'), '2026-01-01T00:00:06Z']
+  expect(causeOf('Job', [refused, event('Normal', 'SuccessfulCreate', created)])).toBe('')
+  expect(causeOf('Job', [event('Normal', 'SuccessfulCreate', created), refused])).toBe('')
+  for (const at of ['2026-01-01T00:00:04Z', '2026-01-01T00:00:05Z'])
+    expect(causeOf('ReplicaSet', [refused, event('Normal', 'SuccessfulCreate', at)])).toStartWith('FailedCreate: ')
+})
+
 test('HE8 a claim that nobody serves is explained by Events that are no warnings, if there are no warnings', () => {
   const normal = event('Normal', 'ExternalProvisioning', '2026-01-02T00:00:00Z')
   const later = event('Normal', 'FailedBinding', '2026-01-03T00:00:00Z')

@@ -18,7 +18,7 @@ import { TaintFindings } from './node-taints.ts'
 
 /** Maximum number of Pods, Events or nodes to read for one object. */
 const READ_MAX = 500
-/** Of the words of a scheduler, which may be long, so that the taints follow within the length of a cause. */
+/** Characters of the scheduler's words, which may be long, so that the taints follow within the length of a cause. */
 const BEFORE_TAINTS_CHARS_MAX = 340
 /** Maximum number of runs of one CronJob to read. */
 const JOBS_MAX = 5
