@@ -60,9 +60,9 @@ export async function startWhySite(): Promise<WhySite> {
     async run(cases, timeoutMs) {
       for (const { name, pod } of cases) if (pod !== undefined) scripts.set(name, pod)
       for (const one of cases) await one.before?.(site)
-      for (const { name, objects, row } of cases) real.kit.desire(objects, { namespace: name, ...row }, idOf(name))
+      const firsts = cases.map(({ name, objects, row }) => real.kit.desire(objects, { namespace: name, ...row }, idOf(name)))
       const over = new AbortController()
-      const begun = cases.map((one) => goOn(site, one, over.signal))
+      const begun = cases.map((one, index) => goOn(site, one, firsts[index] ?? '', over.signal))
       const results = () => cases.map((one) => resultOf(real.kit, one))
       const isRight = ({ expected, found }: WhyResult) => expected === found
       await eventually('every cause', async () => results().every(isRight), timeoutMs).catch(() => {})
@@ -103,9 +103,16 @@ function writes({ resources }: RealCluster, { http, patch }: Somebody): Pick<Why
   }
 }
 
-async function goOn({ kit, ...site }: WhySite, { name, objects, row, next, meanwhile }: RealWhyCase, signal: AbortSignal): Promise<void> {
+/** `first`: digest of the first revision. */
+async function goOn(
+  { kit, ...site }: WhySite,
+  { name, row, next, meanwhile }: RealWhyCase,
+  first: string,
+  signal: AbortSignal,
+): Promise<void> {
   const id = idOf(name)
-  const isApplied = () => objects.every((object) => kit.object(keyIn(name, object), id)?.sync === 'Synced')
+  // An object that waits for its namespace is Synced and Missing, so the objects do not tell.
+  const isApplied = () => kit.service(id)?.applied?.digest === first
   let isNext = next === undefined
   while (!signal.aborted && (!isNext || meanwhile !== undefined)) {
     if (!isNext && isApplied()) {
@@ -144,8 +151,11 @@ function resultOf(kit: ReconcileKit, { name, cause, objects, next = [] }: RealWh
     clusterCount: 1,
     dependencies: [],
   })
+  const read = kit.replica.read(idOf(name))
+  const wanted = read.kind === 'complete' ? read.revision.row.commit : read.kind
+  const at = `wanted ${wanted}, received ${status?.received?.commit}, applied ${status?.applied?.commit}`
   const reported = [
-    `${reason}: ${message} (received ${status?.received?.commit}, applied ${status?.applied?.commit})`,
+    `${reason}: ${message} (${at})`,
     ...seen.map((one) => `${one.name} ${one.sync} ${one.health} ${one.reason}: ${one.message}`),
   ]
   return { name, expected: cause, found: first?.cause ?? '', reported: reported.join('\n  ') }
