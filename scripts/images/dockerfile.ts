@@ -65,11 +65,8 @@ export function filesOf({ from, to, chown }: FinalStage['copies'][number], debia
 }
 
 function armContentOf(from: string): Content {
-  if (/^\/lib(64)?\//.test(from)) {
-    const path = armPath(from)
-    const loader = join(DEBIAN_ARM64, 'lib/aarch64-linux-gnu/ld-linux-aarch64.so.1')
-    return { kind: 'file', path: path.endsWith('ld-linux-aarch64.so.1') ? loader : join(DEBIAN_ARM64, path) }
-  }
+  if (from.startsWith('/lib/'))
+    return { kind: 'file', path: join(DEBIAN_ARM64, armPath(from).replace('ld-linux-x86-64.so.2', 'ld-linux-aarch64.so.1')) }
   if (from.startsWith('/src/dist/')) return { kind: 'file', path: join(ROOT, 'dist/arm64', from.slice('/src/dist/'.length)) }
   if (from.startsWith('/out/')) return { kind: 'file', path: join(TARGETS, 'render-arm64', from.slice('/out/'.length)) }
   return contentOf(from)

@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { filesOf, finalStage } from '../../scripts/images/dockerfile.ts'
 import { fileEntry } from '../../scripts/images/tar.ts'
 import { type CloneFacts, obstacles } from '../../scripts/release.ts'
 import { writeTarGz, writeZip } from '../../scripts/release-parts/archives.ts'
@@ -125,6 +126,14 @@ test.each([
   [null, 'All rights reserved'],
 ])('IR2 the licence of a text: %s', (id, text) => {
   expect(licenseOfText(text)).toBe(id)
+})
+
+test.each(['Dockerfile.server', 'Dockerfile.agent'])('IG1 %s: no file of the image for arm64 is one for x64', (file) => {
+  const copies = finalStage(file).copies.filter(({ from }) => from !== '/root-of-image/')
+  const files = copies.flatMap((copy) => filesOf(copy, '', 'arm64'))
+  const paths = files.flatMap(({ path, content }) => [path, content.kind === 'file' ? content.path : ''])
+  expect(paths.filter((path) => /x86|lib64/.test(path))).toEqual([])
+  expect(files.map(({ path }) => path)).toContain('/lib/ld-linux-aarch64.so.1')
 })
 
 test('IR4 the provenance names commit, inputs and each file, without the time of the run', () => {
