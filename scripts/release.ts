@@ -179,6 +179,9 @@ function writeImages(release: Release): void {
   const { version, seconds, signer } = release
   const render = ['helm', 'helm3', 'kustomize'] as const
   const debian = { amd64: withDebianRoot('amd64', (root) => debianParts(debianFilesOf(root))), arm64: [] as Part[] }
+  // scripts/setup unpacks it where dpkg does not know it.
+  const hasBubblewrap = debian.amd64.some(({ name }) => name === 'bubblewrap')
+  if (!hasBubblewrap) debian.amd64.push(...sameDebianParts([{ name: 'bubblewrap' }], DEBIAN_ARM64, 'amd64'))
   debian.arm64 = sameDebianParts(debian.amd64, DEBIAN_ARM64, 'arm64')
   for (const name of ['server', 'agent'] as const satisfies readonly ImageName[]) {
     const title = `skerry-${name}`

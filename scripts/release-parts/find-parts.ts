@@ -121,7 +121,7 @@ export function debianParts(files: readonly string[]): Part[] {
 }
 
 /** The same packages in a folder with unpacked packages of another processor. */
-export function sameDebianParts(parts: readonly Part[], folder: string, architecture: string): Part[] {
+export function sameDebianParts(parts: ReadonlyArray<Pick<Part, 'name'>>, folder: string, architecture: string): Part[] {
   const versions = new Map((read(join(folder, 'packages')) ?? '').split('\n').map((line) => line.split(' ') as [string, string]))
   return parts.map(({ name }) => debianPart(name, versions.get(name) ?? '', architecture, folder))
 }
