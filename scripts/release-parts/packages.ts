@@ -16,7 +16,7 @@ export interface PackageFacts {
   nfpm: string
 }
 
-/** The symbols of the binary and of cr-sqlite need it; tests/e2e/builds.test.ts reads them. */
+/** The symbols of the programs and of cr-sqlite need it; tests/e2e/release.test.ts reads them. */
 export const GLIBC_LEAST = '2.17'
 
 /** `skerry-agent install` writes the unit; it stays while the package is replaced. */

@@ -49,6 +49,19 @@ test.each([
   60_000,
 )
 
+test.each([
+  ['skerry', ['version', '--client', '-o', 'json']],
+  ['skerry-agent', ['version', '-o', 'json']],
+])(
+  'IK11 dist/%s runs without AVX2',
+  (program, args) => {
+    const version = run([...emulated('x86_64', 'Westmere'), join(ROOT, 'dist', program), ...args])
+    expect(version.code === 0 ? '' : version.err).toBe('')
+    expect(JSON.parse(version.out)).toMatchObject({ version: packageVersion() })
+  },
+  60_000,
+)
+
 test('IK11 the agent for arm64 joins, syncs and applies', async () => {
   const agent = [...emulated('aarch64'), join(ROOT, 'dist/arm64/skerry-agent')]
   scenario = await startScenario({

@@ -1,4 +1,4 @@
-// Images as others read and run them: skopeo, umoci, runc and crun of Debian, unpacked by scripts/setup --install.
+// Images and packages as others read and run them: skopeo, umoci, runc, crun and rpm of Debian, unpacked by scripts/setup --install.
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { ROOT } from './source-files.ts'
@@ -12,12 +12,17 @@ export interface Ran {
   err: string
 }
 
-const TOOL_ENV = { PATH: '/usr/sbin:/usr/bin:/bin', LD_LIBRARY_PATH: LIBRARIES, XDG_RUNTIME_DIR: '/tmp' }
+const TOOL_ENV = {
+  PATH: '/usr/sbin:/usr/bin:/bin',
+  LD_LIBRARY_PATH: LIBRARIES,
+  XDG_RUNTIME_DIR: '/tmp',
+  RPM_CONFIGDIR: join(DEBIAN, 'usr/lib/rpm'),
+}
 const tool = (name: string): string => join(DEBIAN, 'usr/bin', name)
 /** Runtimes that start a bundle as the kubelet's do. */
 export type Runtime = 'runc' | 'crun'
 
-export function imageTool(name: 'skopeo' | 'umoci' | Runtime, args: readonly string[]): Ran {
+export function imageTool(name: 'skopeo' | 'umoci' | 'rpm' | Runtime, args: readonly string[]): Ran {
   const ran = Bun.spawnSync([tool(name), ...args], { env: TOOL_ENV, timeout: 60_000 })
   return { code: ran.exitCode ?? -1, out: ran.stdout.toString(), err: ran.stderr.toString() }
 }
