@@ -157,6 +157,7 @@ test('a sync that waits is found among what needs attention, and names its clust
     return items.filter(({ reason }) => reason === 'ManualSync').length
   }
   const online = demo.sites.filter((site) => site.online).length
+  await page.waitForFunction(() => document.querySelector('.rail a[href$="/services"] .n')?.textContent === '3')
   await waitUntil('the service waits in each cluster that is online', async () => (await waiting()) === online)
   await open('needs-you')
   await page.click('.needs li:has-text("shop/manual") button:has-text("Sync now")')

@@ -30,11 +30,12 @@ const topics =
 export function useServiceCount(): number | undefined {
   const { value } = useResource(
     'service count',
-    get('GET /counts', { query: { by: 'service', sort: 'count', limit: 1 } }),
+    // Counts by service are of placements, which a new service does not have yet.
+    get('GET /services', { query: { sort: 'name', limit: 1 } }),
     ({ topic, name }) => topic === 'resource' && (name?.startsWith('Service/') ?? true),
     true,
   )
-  return value === null ? undefined : value.items.length + (value.rest?.keys ?? 0)
+  return value?.total
 }
 
 export const EVENTS_SHOWN = 200
