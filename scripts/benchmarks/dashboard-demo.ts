@@ -39,12 +39,14 @@ export async function measureDemo(browser: Browser): Promise<DemoTimes> {
   }
 }
 
+/** Leaves the stream open: a program whose output nobody takes ends. */
 async function printedLink(output: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<string> {
-  let said = ''
-  for await (const piece of output.pipeThrough(new TextDecoderStream())) {
-    said += piece
+  const reader = output.pipeThrough(new TextDecoderStream()).getReader()
+  for (let said = ''; ; ) {
+    const { done, value = '' } = await reader.read()
+    said += value
     const link = /http:\S+#sign-in=[\w-]+/.exec(said)?.[0]
     if (link !== undefined) return link
+    if (done) throw new Error(`skerry dev printed no link: ${said}`)
   }
-  throw new Error(`skerry dev printed no link: ${said}`)
 }
