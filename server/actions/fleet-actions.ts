@@ -139,7 +139,8 @@ async function changed(deps: Pick<FleetActionsDeps, 'store' | 'ingest'>, { kind,
   if (kind === 'Repository') return deps.ingest.repositoryChanged(project, name)
   if (kind === 'Project') return projectChanged(deps, name)
   if (kind !== 'Config') return deps.ingest.serviceChanged({ project, service: name })
-  const users = (await configUsers(deps.store, project, name)).filter((user) => user.kind !== 'Config') // those read their sources again
+  // Configs that read their sources with it do that by themselves, and a project may have megabytes of them.
+  const users = await configUsers(deps.store, project, name, ['Repository', 'NotificationSink', 'Service'])
   const looks = await Promise.allSettled(users.map((user) => changed(deps, user)))
   for (const look of looks) if (look.status === 'rejected') throw look.reason
 }

@@ -21,10 +21,15 @@ export const configProject = (project: string): string => (project === FLEET ? D
 
 const USING = ['Repository', 'NotificationSink', 'Service', 'Config'] as const
 
-/** Repositories, then sinks, services and Configs, by name. */
-export async function configUsers(store: Pick<Store, 'listResources'>, project: string, config: string): Promise<ResourceKey[]> {
+/** Repositories, then sinks, services and Configs, by name. `among`: only these kinds are read. */
+export async function configUsers(
+  store: Pick<Store, 'listResources'>,
+  project: string,
+  config: string,
+  among: ReadonlyArray<(typeof USING)[number]> = USING,
+): Promise<ResourceKey[]> {
   const users: ResourceKey[] = []
-  const places = USING.map((kind) => ({ kind, project }))
+  const places = among.map((kind) => ({ kind, project }))
   if (project === DEFAULT_PROJECT) places.push({ kind: 'NotificationSink', project: FLEET })
   for (const { kind, project: of } of places) {
     let after: string | undefined

@@ -10,7 +10,6 @@ import type { ConfigId, ConfigKeys } from '../access/config-keys.ts'
 import { type FetchedValue, keepFetched, shownFetched, sourcesIn } from '../access/config-secrets.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import type { ResourceKey, StoredResource } from '../fleet/records.ts'
-import { configUsers } from '../ingest/config-users.ts'
 import { DueQueue } from '../ingest/due-queue.ts'
 import type { Store } from '../store/store.ts'
 import { type ReadValues, sourceText, ValueError, type ValueReader } from './value-source.ts'
@@ -58,10 +57,17 @@ type Key = `${string}/${string}`
 export function createValueKeeper(deps: ValueKeeperDeps): ValueKeeper {
   const { store, clock, random, log } = deps
   const due = new DueQueue<Key>(clock)
+  /** By Config: the Configs with the credentials of its sources. */
+  const credentials = new Map<Key, ReadonlySet<string>>()
+  const noteSources = (project: string, name: string, sources: readonly ValueSource[]): void => {
+    const named = sources.flatMap(({ vault }) => (vault === undefined ? [] : [vault.secretRef]))
+    if (named.length === 0) credentials.delete(`${project}/${name}`)
+    else credentials.set(`${project}/${name}`, new Set(named))
+  }
   const refresh = async (key: Key): Promise<void> => {
     const [project = '', name = ''] = key.split('/')
     try {
-      const next = await refreshConfig(deps, { project, name })
+      const next = await refreshConfig(deps, { project, name }, (sources) => noteSources(project, name, sources))
       if (next !== null) due.soonest(key, clock.nowMs() + next * (0.9 + random() * 0.2)) // not all at the same time
     } catch (error) {
       log.warn('sources of a Config cannot be read', { config: key, error: describeError(error) })
@@ -69,23 +75,25 @@ export function createValueKeeper(deps: ValueKeeperDeps): ValueKeeper {
     }
   }
   /** Configs whose sources need the credential in this one. */
-  const dueWith = async (project: string, name: string) => {
-    const users = await configUsers(store, project, name).catch(() => [])
-    for (const user of users) if (user.kind === 'Config') due.set(`${user.project}/${user.name}`, clock.nowMs())
+  const dueWith = (project: string, name: string): void => {
+    for (const [user, named] of credentials) if (named.has(name) && user.startsWith(`${project}/`)) due.set(user, clock.nowMs())
   }
   return {
     changed(keys) {
       for (const { kind, project, name } of keys)
         if (kind === 'Config') {
           due.set(`${project}/${name}`, clock.nowMs())
-          void dueWith(project, name)
+          dueWith(project, name)
         }
     },
     async run(signal) {
       for (let after: string | undefined; ; ) {
         const page = await store.listResources('Config', { limit: PAGE, ...(after === undefined ? {} : { after }) })
-        for (const { project, name, spec } of page.items)
-          if (sourcesIn(spec).sources.length > 0) due.soonest(`${project}/${name}`, clock.nowMs())
+        for (const { project, name, spec } of page.items) {
+          const { sources } = sourcesIn(spec)
+          noteSources(project, name, sources)
+          if (sources.length > 0) due.soonest(`${project}/${name}`, clock.nowMs())
+        }
         if (page.next === null) break
         after = page.next
       }
@@ -99,13 +107,17 @@ export function createValueKeeper(deps: ValueKeeperDeps): ValueKeeper {
 }
 
 /** Milliseconds until the next read. Null means that the Config is gone, or has no sources. */
-async function refreshConfig(deps: ValueKeeperDeps, id: ConfigId): Promise<number | null> {
+async function refreshConfig(
+  deps: ValueKeeperDeps,
+  id: ConfigId,
+  noteSources: (sources: readonly ValueSource[]) => void,
+): Promise<number | null> {
   const { store, clock } = deps
   const key = { kind: 'Config', ...id } as const
   const first = await store.getResource(key)
-  if (first === null) return null
-  const { sources, refreshMs } = sourcesIn(first.spec)
-  if (sources.length === 0) return null
+  const { sources, refreshMs } = first === null ? { sources: [], refreshMs: 0 } : sourcesIn(first.spec)
+  noteSources(sources)
+  if (first === null || sources.length === 0) return null
   const read = await readAll(deps.readers, id, sources)
   const isChanged = await deps.keys.using(() => keep(deps, id, first, read))
   await noteStates(deps, id, sources, read)

@@ -76,6 +76,7 @@ test.each(yamlBlocks.map((block) => [block.place, block] as const))('AP4 the YAM
   if (info === 'yaml prometheus') expect(first?.value).toHaveProperty('scrape_configs')
   else if (info === 'yaml sign-in') expect(oidcSettingsSchema.safeParse(first?.value)).toMatchObject({ success: true })
   else if (info === 'yaml key-service') expect(keyServiceSchema.safeParse(first?.value)).toMatchObject({ success: true })
+  else if (info === 'yaml litestream') expect(first?.value).toHaveProperty('dbs')
   else if (info === 'yaml sops') expect(first?.value).toHaveProperty('creation_rules')
   else if (info === 'yaml renderers') expect(readExecList(first?.value, place)).toHaveProperty('entries')
   else if (info === 'yaml policy') expect(parsePolicy(text, place)).toMatchObject({ kind: 'policy' })
