@@ -78,7 +78,8 @@ export interface AgentDeps {
   /** The place of this process and its data folder. Null means unknown. */
   place: string | null
   guard?: NativeGuard
-  /** The audit log of the site, and whether people may restart workloads. Absent means that the agent takes no questions. */
+  /** The audit log of the site, and whether people may restart workloads. Absent means that the agent takes no
+   *  questions. */
   questions?: QuestionLog & { restarts: boolean }
   /** LX1. Absent means that the site has no policy. */
   policy?: PolicyFile | undefined

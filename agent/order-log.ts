@@ -21,11 +21,13 @@ export const RESTARTS: LogFiles = { file: 'restarts.jsonl', earlier: 'restarts.1
 const FILE_BYTES_MAX = 4 * 1_048_576
 
 export interface OrderLog {
-  /** Durable when it returns; throws when the disk refuses it. `failure`: why the order that was recorded before was not carried out. */
+  /** Durable when it returns; throws when the disk refuses it. `failure`: why the order that was recorded before was
+   *  not carried out. */
   record(order: EdgeOrder, failure?: string): void
 }
 
-/** AK7: questions of remote people, in files of their own: many questions displace no order, and no record of a restart. */
+/** AK7: questions of remote people, in files of their own: many questions displace no order, and no record of a
+ *  restart. */
 export interface QuestionLog {
   record(ask: Pick<AskFrame, 'question' | 'who' | 'within'>, refusal?: string): void
 }

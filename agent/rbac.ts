@@ -86,7 +86,8 @@ function readAccount(option: string, text: string): { namespace: string; name: s
   return { namespace, name }
 }
 
-/** Manifests in the order in which they are to be applied. Throws AppError `bad_options` for a wish that makes no sense. */
+/** Manifests in the order in which they are to be applied. Throws AppError `bad_options` for a wish that makes no
+ *  sense. */
 export function rbacManifests(wish: RbacWish): object[] {
   const kinds = wish.kinds.map(readKind)
   if (kinds.length === 0) throw wrong('--kinds is empty; expected kinds such as apps/Deployment,v1/ConfigMap')
@@ -132,7 +133,8 @@ export function rbacManifests(wish: RbacWish): object[] {
   ]
 }
 
-/** Values of the chart skerry-agent with the roles and bindings of these manifests. The chart makes namespaces and the ServiceAccount itself. */
+/** Values of the chart skerry-agent with the roles and bindings of these manifests. The chart makes namespaces and the
+ *  ServiceAccount itself. */
 export function rbacValues(manifests: readonly object[]): object {
   const isRole = (one: object) => 'kind' in one && /Role(Binding)?$/.test(String(one.kind))
   return { rbac: { preset: 'custom', manifests: manifests.filter(isRole) } }

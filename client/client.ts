@@ -1,5 +1,5 @@
-// A client of the Skerry API: typed routes, pages, problems, preconditions, repeatable writes, and the stream of changes. It
-// needs nothing but `fetch`, so that browsers, scripts and the command line use the same one.
+// A client of the Skerry API: typed routes, pages, problems, preconditions, repeatable writes, and the stream of
+// changes. It needs nothing but `fetch`, so that browsers, scripts and the command line use the same one.
 import { EventReader, type StreamEvent } from './events.ts'
 import type { Changes, ParamsOf, Route, Routes } from './routes.ts'
 
@@ -113,7 +113,8 @@ export const pathOf = (pattern: string, params: Readonly<Record<string, string>>
     return encodeURIComponent(value)
   })
 
-/** '' without parameters. Those that are undefined or null are left out, and those that are '' unless `keepEmpty` is set. */
+/** '' without parameters. Those that are undefined or null are left out, and those that are '' unless `keepEmpty` is
+ *  set. */
 export function queryText(query: Query = {}, keepEmpty = false): string {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && (keepEmpty || value !== ''))
   return given.length === 0 ? '' : `?${new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)]))}`
@@ -193,7 +194,8 @@ export function createSkerryClient(options: ClientOptions): SkerryClient {
         }
       } catch (error) {
         if (signal.aborted) return
-        // A stream that breaks is asked for again. What prevents the request from being sent or answered is passing only if the server says so.
+        // A stream that breaks is asked for again. What prevents the request from being sent or answered is passing
+        // only if the server says so.
         if (!isAnswered && !(isConnected && error instanceof SkerryProblem && isPassing(error))) throw error
         tries += 1
         onLost?.(tries, error)
@@ -212,7 +214,8 @@ export function createSkerryClient(options: ClientOptions): SkerryClient {
 /** No answer, or a server that stops or has too much to do. */
 const isPassing = ({ status }: SkerryProblem): boolean => status === 0 || status === 429 || status >= 500
 
-/** Text of the body as it comes. Fails when nothing comes for SILENCE_MS: a frozen link looks like one on which nothing happens. */
+/** Text of the body as it comes. Fails when nothing comes for SILENCE_MS: a frozen link looks like one on which nothing
+ *  happens. */
 async function* pieces(response: Response, ended: AbortController, sleep: NonNullable<ClientOptions['sleep']>): AsyncGenerator<string> {
   if (response.body === null) return
   const reader = response.body.getReader()

@@ -1,5 +1,5 @@
-// The routes of the API with what they take and answer. Types only, from the schemas by which the server checks its requests and
-// makes its OpenAPI document.
+// The routes of the API with what they take and answer. Types only, from the schemas by which the server checks its
+// requests and makes its OpenAPI document.
 import type { z } from 'zod'
 import type { canIAnswerSchema, whoCanAnswerSchema } from '../shared/model/access-views.ts'
 import type { ApplyAnswer } from '../shared/model/apply-views.ts'

@@ -1,4 +1,5 @@
-// scripts/bench NAME [--only PART] [--json]: one JSON object of named figures. Never a test: figures are read by people and go into docs/reference/figures.md with the machine's description.
+// scripts/bench NAME [--only PART] [--json]: one JSON object of named figures. Never a test: figures are read by people
+// and go into docs/reference/figures.md with the machine's description.
 import { cpus, totalmem } from 'node:os'
 import { helpText, readOrder } from './benchmarks/order.ts'
 import type { Say } from './benchmarks/parts.ts'

@@ -1,5 +1,6 @@
-// Runs a binary as a container with a bare image would: a root of just the given files, read-only, uid 65532, no capabilities, no network,
-// empty environment, and one writable folder, which is the working directory. By bubblewrap, so neither root nor Docker is needed.
+// Runs a binary as a container with a bare image would: a root of just the given files, read-only, uid 65532, no
+// capabilities, no network, empty environment, and one writable folder, which is the working directory. By bubblewrap,
+// so neither root nor Docker is needed.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 

@@ -1,4 +1,5 @@
-// Called by scripts/build --check: each binary says its version in a root that holds nothing else, from a folder full of traps.
+// Called by scripts/build --check: each binary says its version in a root that holds nothing else, from a folder full
+// of traps.
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

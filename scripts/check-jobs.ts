@@ -17,7 +17,8 @@ export interface Job {
   beside?: boolean
 }
 
-/** Test files by stage, as paths from the root (`tests/unit/a.test.ts`), and the measured seconds of files of an earlier run. */
+/** Test files by stage, as paths from the root (`tests/unit/a.test.ts`), and the measured seconds of files of an
+ *  earlier run. */
 export interface TestFiles {
   structure: readonly string[]
   unit: readonly string[]
@@ -28,7 +29,8 @@ export interface TestFiles {
 }
 
 const MINUTE_MS = 60_000
-/** So many processes share the unit tests and the contract tests: few, because each starts Bun and compiles what it imports. */
+/** So many processes share the unit tests and the contract tests: few, because each starts Bun and compiles what it
+ *  imports. */
 const UNIT_PARTS = 2
 const CONTRACT_PARTS = 12
 
@@ -58,7 +60,8 @@ export function quickJobs(files: TestFiles): Job[] {
   ]
 }
 
-/** All other jobs, longest first, so that all lanes end at about the same time. The build is the first: the end-to-end tests wait for it. */
+/** All other jobs, longest first, so that all lanes end at about the same time. The build is the first: the end-to-end
+ *  tests wait for it. */
 export function slowJobs(files: TestFiles, extent: Exclude<Extent, 'fast'>): Job[] {
   const isLong = extent === 'long'
   const due = (file: string) => isLong || !LONG_ONLY.includes(nameOf(file))

@@ -14,8 +14,9 @@ export const addCounts = (a: Counts, b: Counts): Counts => ({
   skipped: a.skipped + b.skipped,
 })
 
-/** Counts one run of `bun test` from its JUnit report (null if it wrote none) and its exit code. A run that failed without a failed test (it
- *  crashed, or an error came between tests) counts as one failure, and so does one that ran nothing. */
+/** Counts one run of `bun test` from its JUnit report (null if it wrote none) and its exit code. A run that failed
+ *  without a failed test (it crashed, or an error came between tests) counts as one failure, and so does one that ran
+ *  nothing. */
 export function countsOf(report: string | null, exitCode: number): Counts {
   const root = /<testsuites\b[^>]*>/.exec(report ?? '')?.[0] ?? ''
   const attribute = (name: string) => Number(new RegExp(`\\b${name}="(\\d+)"`).exec(root)?.[1] ?? 0)
@@ -60,7 +61,8 @@ export function durationsOf(report: string): Durations {
 export const slowest = (durations: readonly Duration[], count: number): Duration[] =>
   durations.toSorted((a, b) => b.seconds - a.seconds).slice(0, count)
 
-/** Deals files out to `parts` lists of about the same sum of seconds. A file of unknown duration counts as one second. */
+/** Deals files out to `parts` lists of about the same sum of seconds. A file of unknown duration counts as one second.
+ */
 export function evenParts(files: readonly string[], parts: number, secondsOf: Readonly<Record<string, number>>): string[][] {
   const shares = Array.from({ length: parts }, () => ({ files: [] as string[], seconds: 0 }))
   const weight = (file: string) => secondsOf[file] ?? 1

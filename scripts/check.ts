@@ -1,5 +1,5 @@
-// Runs the jobs of scripts/check in lanes, says how each went and how long it took, and shows the output of those that failed. A failed
-// job does not stop the later ones: CI should tell everything at once.
+// Runs the jobs of scripts/check in lanes, says how each went and how long it took, and shows the output of those that
+// failed. A failed job does not stop the later ones: CI should tell everything at once.
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -24,7 +24,8 @@ const CORES = 2
  * Jobs with clusters, servers and agents use about two thirds of a core each: they wait for time and for each other.
  */
 const SLOW_LANES = 3
-/** Time limit of a test that sets none itself: tests wait for real programs that share two cores with those of the other lane. */
+/** Time limit of a test that sets none itself: tests wait for real programs that share two cores with those of the
+ *  other lane. */
 const PATIENCE = ['--timeout', '20000']
 /** Seconds of each test file, as `scripts/check --record` measured them: what is long begins first. */
 const durationsFile = Bun.file(join(root, 'tests/durations.json'))
@@ -45,7 +46,8 @@ interface Outcome {
   processorSeconds: number
 }
 
-/** In a folder of its own for temporary files, so that whatever a test or a killed process leaves is gone with the job. */
+/** In a folder of its own for temporary files, so that whatever a test or a killed process leaves is gone with the job.
+ */
 async function run(
   command: readonly string[],
   timeoutMs: number,

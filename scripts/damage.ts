@@ -1,4 +1,5 @@
-// Damages data folders by seeds and starts their programs on them. `scripts/damage --help` lists the options. Native code sees a damaged file in child processes only.
+// Damages data folders by seeds and starts their programs on them. `scripts/damage --help` lists the options. Native
+// code sees a damaged file in child processes only.
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

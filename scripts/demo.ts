@@ -1,4 +1,5 @@
-// The whole chain, live: two real clusters, a Git server, a Skerry server, two agents, and the story that the README tells, with measured times.
+// The whole chain, live: two real clusters, a Git server, a Skerry server, two agents, and the story that the README
+// tells, with measured times.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

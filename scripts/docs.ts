@@ -1,4 +1,5 @@
-// Writes the reference pages that are made from the source, and builds or serves all pages as a site with a search that needs no network.
+// Writes the reference pages that are made from the source, and builds or serves all pages as a site with a search that
+// needs no network.
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { referencePages } from './docs-pages/pages.ts'

@@ -35,12 +35,13 @@ export const WITH_SERVER: readonly string[] = [
   'upgrade',
 ]
 
-/** Those in which the store itself is stressed, or that walk through all of the product: each check runs them on PostgreSQL too.
- *  The others run on it with `scripts/check --long`, because the contract tests of the store run on both databases anyway. */
+/** Those in which the store itself is stressed, or that walk through all of the product: each check runs them on
+ *  PostgreSQL too. The others run on it with `scripts/check --long`, because the contract tests of the store run on
+ *  both databases anyway. */
 export const ON_EACH_STORE: readonly string[] = ['chain', 'chaos-kill', 'full-disk']
 
-/** Test files that only `scripts/check --long` runs. The older Kubernetes: what differs between minors is in tables that each check proves
- *  with recorded answers of both. */
+/** Test files that only `scripts/check --long` runs. The older Kubernetes: what differs between minors is in tables
+ *  that each check proves with recorded answers of both. */
 export const LONG_ONLY: readonly string[] = ['builds', 'cluster-older', 'gitea', 'image', 'litestream', 'release', 's3', 'upgrade']
 
 /** Tests of the SQLite file itself, each with the reason. */

@@ -1,4 +1,5 @@
-// Schemathesis against a server of its own: the compiled one with an empty data folder, without rate limits. The document is linted first.
+// Schemathesis against a server of its own: the compiled one with an empty data folder, without rate limits. The
+// document is linted first.
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// Writes the images of server and agent as OCI image layouts, from the files that the Dockerfiles copy. No Docker is needed. See scripts/image.
+// Writes the images of server and agent as OCI image layouts, from the files that the Dockerfiles copy. No Docker is
+// needed. See scripts/image.
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { packageVersion } from './binary-sandbox.ts'

@@ -1,5 +1,6 @@
-// Makes server/render/patch/table.ts of the OpenAPI document in the k8s.io/kubernetes Go module: which lists of built-in kinds a strategic merge patch merges, and by which key.
-// bun scripts/patch-table.ts GO-MODULE-CACHE/k8s.io/kubernetes@VERSION/api/openapi-spec/swagger.json > server/render/patch/table.ts
+// Makes server/render/patch/table.ts of the OpenAPI document in the k8s.io/kubernetes Go module: which lists of
+// built-in kinds a strategic merge patch merges, and by which key. bun scripts/patch-table.ts
+// GO-MODULE-CACHE/k8s.io/kubernetes@VERSION/api/openapi-spec/swagger.json > server/render/patch/table.ts
 import { z } from 'zod'
 
 const property = z.object({

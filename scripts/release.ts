@@ -174,7 +174,8 @@ function writeTexts(release: Release): void {
   writeTarGz(at(release, `skerry-docs_${version}.tar.gz`), entries, seconds)
 }
 
-/** One archive for each image, with all platforms and the signature; `skopeo copy oci-archive:FILE:VERSION docker://…` pushes it. */
+/** One archive for each image, with all platforms and the signature; `skopeo copy oci-archive:FILE:VERSION docker://…`
+ *  pushes it. */
 function writeImages(release: Release): void {
   const { version, seconds, signer } = release
   const render = ['helm', 'helm3', 'kustomize'] as const

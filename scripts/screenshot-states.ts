@@ -1,5 +1,6 @@
-// States for pictures besides pages: dialogs, and states that no healthy server shows: nothing there, everything refused or failed, thousands of clusters, names of the greatest length. The answers are put in the place of
-// the server's own.
+// States for pictures besides pages: dialogs, and states that no healthy server shows: nothing there, everything
+// refused or failed, thousands of clusters, names of the greatest length. The answers are put in the place of the
+// server's own.
 import type { Page, Route } from 'playwright-core'
 
 interface UglyState {

@@ -1,5 +1,5 @@
-// Pictures of every page of the dashboard, in both themes and three widths, for review: over a fleet that it starts itself, or
-// over a server that is there. It reports console errors and refusals of the content policy, too.
+// Pictures of every page of the dashboard, in both themes and three widths, for review: over a fleet that it starts
+// itself, or over a server that is there. It reports console errors and refusals of the content policy, too.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'

@@ -242,7 +242,8 @@ export function createApp(deps: AppDeps): App {
         const { status } = answered
         const { pathname } = new URL(request.url)
         const isApi = pathname.startsWith('/api/')
-        // AU2: an object that the caller may not read is refused as one that does not exist, so the status says nothing.
+        // AU2: an object that the caller may not read is refused as one that does not exist, so the status says
+        // nothing.
         const unnamed = isRefusal(status) && caller.denials.length === 0
         await deps.trail.denied(unnamed ? [{ verb: request.method, kind: 'Route', name: pathname }] : caller.denials)
         return secure.complete(withRequestId(answered, requestId), isApi)
@@ -346,7 +347,8 @@ export function refuseUndeclared(routes: ReadonlyArray<{ method: string; path: s
   if (missing.length > 0) throw new Error(`server/access/permissions.ts does not match the routes: ${missing.join(', ')}`)
 }
 
-/** A server with a failing loop is still ready: without it agents would get nothing at all. `problems`: for a stranger their number only (AP30). */
+/** A server with a failing loop is still ready: without it agents would get nothing at all. `problems`: for a stranger
+ *  their number only (AP30). */
 function readiness(failingLoops: readonly string[], problems: readonly string[] | number): string {
   const loops = failingLoops.map((name) => `loop ${name} failed and is being restarted`)
   if (typeof problems !== 'number') return ['ok', ...loops, ...problems].join('\n')

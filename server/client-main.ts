@@ -1,4 +1,5 @@
-// The process of `skerry` on people's machines: the command line without a server, for systems that a server does not run on.
+// The process of `skerry` on people's machines: the command line without a server, for systems that a server does not
+// run on.
 import { onReaderGone, readerGone } from '../shared/adapters/closed-pipe.ts'
 import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_VERSION } from '../shared/protocol/version.ts'
 import { COMMIT, VERSION } from '../shared/runtime/build-info.ts'

@@ -1,4 +1,5 @@
-// The verbs that work on the machine of a server: the server itself, backups, the doctor, local renders. Loaded only when one of them was typed.
+// The verbs that work on the machine of a server: the server itself, backups, the doctor, local renders. Loaded only
+// when one of them was typed.
 import {
   BACKUP_CREATE_OPTIONS,
   BACKUP_LIST_OPTIONS,

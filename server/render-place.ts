@@ -1,4 +1,5 @@
-// With what this server renders, from what an operator said: which programs, which renderers of others, and how they are kept apart from everything else.
+// With what this server renders, from what an operator said: which programs, which renderers of others, and how they
+// are kept apart from everything else.
 import { accessSync, constants, readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseYamlDocuments } from '../shared/adapters/yaml.ts'

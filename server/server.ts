@@ -1,4 +1,5 @@
-// The control plane, put together: stores, shards, ingest, the doors; started in an order in which nothing is served before it is true, and stopped in reverse.
+// The control plane, put together: stores, shards, ingest, the doors; started in an order in which nothing is served
+// before it is true, and stopped in reverse.
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
@@ -115,7 +116,8 @@ const newAskId = () => randomBytes(16).toString('base64url')
 
 export const libraryDirOf = (dataDir: string): string => join(dataDir, 'lib')
 
-/** Pages for so many agents leave their own size again as garbage, which the engine by itself keeps until the next such commit. */
+/** Pages for so many agents leave their own size again as garbage, which the engine by itself keeps until the next such
+ *  commit. */
 const MANY_CLUSTERS = 1_000
 /** By then the agents have fetched their pages. */
 const FREE_MEMORY_AFTER_MS = 500

@@ -1,4 +1,5 @@
-// Through whom people and pipelines sign in, from the file of `--oidc-config` and the files that it names. All of them are read once, at the start.
+// Through whom people and pipelines sign in, from the file of `--oidc-config` and the files that it names. All of them
+// are read once, at the start.
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { parseYamlDocuments } from '../shared/adapters/yaml.ts'
@@ -16,7 +17,8 @@ const wrong = (detail: string): AppError =>
     remedy: 'Correct the file; its fields are described in docs/how-to/sign-in.md.',
   })
 
-/** Throws `bad_options` with file and path of each field that is wrong. Relative paths are those of the folder of the file. */
+/** Throws `bad_options` with file and path of each field that is wrong. Relative paths are those of the folder of the
+ *  file. */
 export function readSignInPlace(file: string): SignInPlace {
   const path = resolve(file)
   const { documents, problems } = parseYamlDocuments(readBounded(path, path), { file: path })

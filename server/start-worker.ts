@@ -1,4 +1,5 @@
-// How a Worker is started, from source and out of the compiled binary, where it is an entry point of its own (scripts/build), found by its path below the program's root.
+// How a Worker is started, from source and out of the compiled binary, where it is an entry point of its own
+// (scripts/build), found by its path below the program's root.
 export type WorkerName = 'desired/page-worker' | 'desired/check-worker' | 'store/queries/query-worker' | 'store/engines/wal-worker'
 
 export const startWorker = (name: WorkerName): Worker =>

@@ -1,5 +1,5 @@
-// Where the fleet store is, from what an operator said: a file in the data folder, or a PostgreSQL database whose password is never on a command line, where `ps`
-// would show it to everybody.
+// Where the fleet store is, from what an operator said: a file in the data folder, or a PostgreSQL database whose
+// password is never on a command line, where `ps` would show it to everybody.
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { AppError } from '../shared/protocol/error.ts'

@@ -1,4 +1,5 @@
-// A Worker that does one thing after the other: started at the first request, watched while it is at one, and replaced by a new one after it died, hung or ended.
+// A Worker that does one thing after the other: started at the first request, watched while it is at one, and replaced
+// by a new one after it died, hung or ended.
 import type { Clock } from '../shared/runtime/clock.ts'
 import { describeError } from '../shared/runtime/loop.ts'
 

@@ -1,4 +1,5 @@
-// The wire between server and agents cannot change by accident: a hash of every schema that travels stands beside the protocol's number.
+// The wire between server and agents cannot change by accident: a hash of every schema that travels stands beside the
+// protocol's number.
 import { expect, test } from 'bun:test'
 import { z } from 'zod'
 import { positionSchema } from '../shared/crdt/position.ts'

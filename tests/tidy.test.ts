@@ -1,4 +1,5 @@
-// What a number or a pattern can judge. Every rule prints its reason; a file is never split or a word changed only to please this test.
+// What a number or a pattern can judge. Every rule prints its reason; a file is never split or a word changed only to
+// please this test.
 import { expect, test } from 'bun:test'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -170,7 +171,8 @@ test('every file of the product and its scripts opens with what it is for', () =
   )
 })
 
-/** Its first line is a comment, or what comes right after the imports is: in a file of one export that sentence says it all. */
+/** Its first line is a comment, or what comes right after the imports is: in a file of one export that sentence says it
+ *  all. */
 function opensWithComment(text: string): boolean {
   const comment = /^(\/\/|\/\*|#!)/
   const afterImports = text.replace(/^import\b[^'"]*['"][^'"]+['"][^\n]*\n/gm, '').trimStart()
@@ -197,6 +199,14 @@ test('a comment says what null and absent mean in a sentence', () => {
   expectNone(
     handWritten.filter(({ path }) => /\.tsx?$/.test(path)).flatMap((file) => linesMatching(file, aside)),
     '"Null means that it never joined.", not "null: never joined"',
+  )
+})
+
+test('no line of a comment has more than 120 columns', () => {
+  const long = /^(?=.{121})\s*(?:\/\/|\*(?![A-Za-z])|\/\*\*)/
+  expectNone(
+    handWritten.filter(({ path }) => /\.tsx?$/.test(path)).flatMap((file) => linesMatching(file, long)),
+    'break it between words',
   )
 })
 

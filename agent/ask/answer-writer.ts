@@ -1,5 +1,6 @@
-// Sends an answer in parts, one request after the other. While a part is under way lines collect, so that parts of a busy
-// log are large and those of a quiet one come at once. A server without room holds its reply, which slows the source.
+// Sends an answer in parts, one request after the other. While a part is under way lines collect, so that parts of a
+// busy log are large and those of a quiet one come at once. A server without room holds its reply, which slows the
+// source.
 import { setImmediate } from 'node:timers/promises'
 import { ANSWER_PART_BYTES, ANSWER_SILENCE_MS, ANSWERS, partAnswerSchema } from '../../shared/protocol/ask.ts'
 import { AppError } from '../../shared/protocol/error.ts'

@@ -63,7 +63,8 @@ export class AskReads {
     }
   }
 
-  /** Returns null if the agent may not list the kind. `why` is a note for the caller, also about objects that are left out. */
+  /** Returns null if the agent may not list the kind. `why` is a note for the caller, also about objects that are left
+   *  out. */
   async list(
     kind: Pick<ObjectRef, 'group' | 'kind'>,
     scope: Omit<WatchScope, 'isList'> & { metadataOnly?: boolean },

@@ -87,7 +87,8 @@ const below = ({ text, names }: At, key: string): At => ({ text: text === '' ? k
 
 type Hide = (value: unknown, path: string) => unknown
 
-/** The object with a mark for each secret by its place: contents of a Secret, telling variables and arguments, kubectl's copy. */
+/** The object with a mark for each secret by its place: contents of a Secret, telling variables and arguments,
+ *  kubectl's copy. */
 function hideFields(object: K8sObject, hide: Hide): K8sObject {
   if (!isSecretKind(object.kind)) return hidePart(object, '', hide) as K8sObject
   const { metadata, ...body } = object

@@ -1,5 +1,5 @@
-// The fields in which two forms of an object differ, and who owns them. Both forms come from the API server, so defaults
-// and spellings of quantities are no differences. Values of Secrets are masked. Pure.
+// The fields in which two forms of an object differ, and who owns them. Both forms come from the API server, so
+// defaults and spellings of quantities are no differences. Values of Secrets are masked. Pure.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { isShownIdentity } from '../cluster/redact/field-path.ts'

@@ -1,4 +1,5 @@
-// `skerry-agent query`: read-only SQL over the state of this site, for a person who may read the data folder. Works without a network, beside a running agent.
+// `skerry-agent query`: read-only SQL over the state of this site, for a person who may read the data folder. Works
+// without a network, beside a running agent.
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Command, Option } from 'commander'

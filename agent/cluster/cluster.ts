@@ -20,7 +20,8 @@ export interface Discovery {
   resources: readonly ApiResource[]
   /** Groups whose backend did not answer (`freshness: Stale`). Their kinds are unknown, not gone. */
   staleGroups: readonly string[]
-  /** `group/version` of each that is listed, also of those that serve subresources alone. Absent means those of `resources`. */
+  /** `group/version` of each that is listed, also of those that serve subresources alone. Absent means those of
+   *  `resources`. */
   versions?: readonly string[]
 }
 
@@ -103,7 +104,8 @@ export interface WatchScope {
   labelSelector?: string
   fieldSelector?: string
   namespace?: string
-  /** A first list that is some moments old is good enough: a server that does not stream lists serves it from its watch cache. */
+  /** A first list that is some moments old is good enough: a server that does not stream lists serves it from its watch
+   *  cache. */
   fromCache?: boolean
   /** It ends with the first list. */
   isList?: boolean

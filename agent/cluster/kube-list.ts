@@ -21,8 +21,9 @@ export type ListPage =
   | { kind: 'page'; objects: readonly K8sObject[]; resourceVersion: string; last: boolean }
   | { kind: 'failed'; failure: ApiFailure }
 
-/** The pages of one list. Ends after the first failure. From the watch cache, all objects come in one page. Where etcd has forgotten the version of the first page (after five minutes,
- *  by default), the pages that follow are of a later one (KA42). */
+/** The pages of one list. Ends after the first failure. From the watch cache, all objects come in one page. Where etcd
+ *  has forgotten the version of the first page (after five minutes, by default), the pages that follow are of a later
+ *  one (KA42). */
 export async function* listObjects(http: KubeHttp, resource: ApiResource, options: WatchScope & Extent): AsyncGenerator<ListPage> {
   let token = ''
   let expired = 0

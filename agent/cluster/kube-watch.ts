@@ -198,7 +198,8 @@ class Watch {
         begun = true
         for (const object of page.objects) yield { kind: 'present', object }
         listed = page.resourceVersion
-        // KA42: pages may come from later versions than this one, and the server may have forgotten it by the time of the last page.
+        // KA42: pages may come from later versions than this one, and the server may have forgotten it by the time of
+        // the last page.
         if (page.last || tail !== null || this.#options.isList) continue
         this.#position = listed
         tail = new EventTail(this.#followDuring(listing.signal))

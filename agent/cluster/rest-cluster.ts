@@ -127,7 +127,8 @@ const deletedStatus = z.looseObject({
   details: z.looseObject({ uid: z.string() }),
 })
 
-/** KA58: an answer that names no object proves nothing. Aggregated APIs give one before they delete, or without deleting. */
+/** KA58: an answer that names no object proves nothing. Aggregated APIs give one before they delete, or without
+ *  deleting. */
 async function readDeleted(
   http: KubeHttp,
   { resource, name, path, uid }: { resource: ApiResource; name: string; path: string; uid: string },

@@ -1,4 +1,5 @@
-// Installs, upgrades and removes the agent as a systemd service of a node. Files and systemctl are handed in, so that tests need neither root nor systemd.
+// Installs, upgrades and removes the agent as a systemd service of a node. Files and systemctl are handed in, so that
+// tests need neither root nor systemd.
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { AppError } from '../../shared/protocol/error.ts'
@@ -163,7 +164,8 @@ const TRIAL_MS = 10_000
 /** An earlier version that refuses its state ends within this time. */
 const ROLLBACK_MS = 3_000
 
-/** Replaces the installed program by the running one. A version that does not stay up is rolled back, with the state if it was migrated. */
+/** Replaces the installed program by the running one. A version that does not stay up is rolled back, with the state if
+ *  it was migrated. */
 export async function upgradeNode(machine: NodeMachine): Promise<string[]> {
   mustBeRoot(machine, 'upgrade')
   const installed = installedBinary(machine)

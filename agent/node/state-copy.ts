@@ -1,5 +1,6 @@
-// A copy of the agent's state while a new version is tried. The new version migrates the state at its start, and the earlier version refuses a
-// migrated state (`store_newer`), so a rollback of the program needs the state from before. The agent must not run at a call.
+// A copy of the agent's state while a new version is tried. The new version migrates the state at its start, and the
+// earlier version refuses a migrated state (`store_newer`), so a rollback of the program needs the state from before.
+// The agent must not run at a call.
 import { chownSync, copyFileSync, existsSync, mkdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
@@ -9,7 +10,8 @@ const FILE = 'agent.sqlite'
 const PARTS = ['', '-wal'] as const
 
 export interface StateCopy {
-  /** True if the state had been migrated since, and is now as it was. Reports since then are sent again, and applied objects are found by their labels. */
+  /** True if the state had been migrated since, and is now as it was. Reports since then are sent again, and applied
+   *  objects are found by their labels. */
   putBackIfMigrated(): boolean
   remove(): void
 }

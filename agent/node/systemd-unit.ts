@@ -18,9 +18,10 @@ export interface NodeSite {
 }
 
 /**
- * DynamicUser: a user that exists while the unit runs, a strict file system and no privileges. The folder of `StateDirectory` is all that is writable.
- * MemoryDenyWriteExecute would stop the JIT of the runtime. The join token is in an optional file of options, because systemd does not start a unit whose
- * credential is missing, and people delete the token after the join.
+ * DynamicUser: a user that exists while the unit runs, a strict file system and no privileges. The folder of
+ * `StateDirectory` is all that is writable. MemoryDenyWriteExecute would stop the JIT of the runtime. The join token is
+ * in an optional file of options, because systemd does not start a unit whose credential is missing, and people delete
+ * the token after the join.
  */
 export function unitText({ kubeconfig, configDir, binary }: NodeSite): string {
   return `[Unit]

@@ -1,5 +1,5 @@
-// Spans of changes at the site (pull, apply, become healthy), read off the statuses and events that the reconciler reports: without telemetry nothing
-// of this runs.
+// Spans of changes at the site (pull, apply, become healthy), read off the statuses and events that the reconciler
+// reports: without telemetry nothing of this runs.
 import { eventStatusSchema, type ServiceStatus, serviceStatusSchema } from '../../shared/model/status.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { FinishedSpan, RecordSpan } from '../../shared/runtime/spans.ts'
@@ -79,7 +79,8 @@ export class ChangeSpans {
     }
   }
 
-  /** The first failure of a revision: its apply did not succeed, or not yet. An event may come before the status that names its revision. */
+  /** The first failure of a revision: its apply did not succeed, or not yet. An event may come before the status that
+   *  names its revision. */
   #lookAtEvent(doc: unknown): void {
     const event = eventStatusSchema.safeParse(doc).data
     if (event?.service === undefined || event.trace === undefined || !FAILURES.has(event.reason)) return

@@ -1,5 +1,5 @@
-// Metrics of the agent as a status row, for clusters that Prometheus cannot reach. Off by default, because each row costs
-// bytes on the link.
+// Metrics of the agent as a status row, for clusters that Prometheus cannot reach. Off by default, because each row
+// costs bytes on the link.
 import type { AgentMetricsStatus } from '../../shared/model/status.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'

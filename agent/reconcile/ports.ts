@@ -147,7 +147,8 @@ export interface Reports {
   report(rows: readonly StatusUpdate[]): void
   /** Stores at once what waits. */
   flushReports(): void
-  /** Resolves when the record of a turn is stored with what was reported. Turns that end together share a transaction. */
+  /** Resolves when the record of a turn is stored with what was reported. Turns that end together share a transaction.
+   */
   recordTurn(turn: TurnRecord): Promise<void>
   /** Explains unhealthy workloads. */
   explainer: {

@@ -69,7 +69,7 @@ export interface ReconcilerDeps {
   sops?: Decryption // SP4; absent: the site opens no SOPS documents
   /** Windows of services. Absent means none. */
   windowsOf?: WindowSource
-  /** PR7: the server confirmed the replica since this process started. Absent means that the replica cannot be older. */
+  /** PR7: the server confirmed the replica since this process started. Absent if the replica cannot be older. */
   isCurrent?(): boolean
   /** SU4: other services are suspended than before. */
   onSuspended?(): void

@@ -155,7 +155,8 @@ export class WorkQueue {
     this.#running.set(key, { urgency, beganMs: clock.monotonicMs(), yields: false, done })
   }
 
-  /** RC30: for each service that waits, the turn that has lasted longest gives up its place; for one that is to heal and has its turn, this very turn. */
+  /** RC30: for each service that waits, the turn that has lasted longest gives up its place; for one that is to heal
+   *  and has its turn, this very turn. */
   #lookAtBudgets(): void {
     const nowMs = this.#options.clock.monotonicMs()
     let nextMs = Number.POSITIVE_INFINITY

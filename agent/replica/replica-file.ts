@@ -1,5 +1,5 @@
-// One file of the agent's replica: rows, position and counters in one place, changed in one transaction (CU4). Knows SQL and nothing of pages,
-// signatures or which file is in force.
+// One file of the agent's replica: rows, position and counters in one place, changed in one transaction (CU4). Knows
+// SQL and nothing of pages, signatures or which file is in force.
 import { ALL_DESIRED, type CrdtDb, type Opening, openCrdtDb } from '../../shared/adapters/crdt-db.ts'
 import { type Database, openSqlite, writeTransaction } from '../../shared/adapters/sqlite.ts'
 import { type Position, positionSchema, samePosition } from '../../shared/crdt/position.ts'

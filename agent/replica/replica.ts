@@ -32,8 +32,8 @@ export interface Replica {
   bucketSums(): Uint8Array
   /** Hello and checkpoint of the last page that was applied, kept also when the file is lost (RP2). */
   proof(): HeadProof | null
-  /** A verified page that continues `position()` merges into this file; a page without `from` is built in a new file, with the buckets that it keeps, and renamed over
-   *  this one (PL8, PL9). `frames` is the page, uncompressed. */
+  /** A verified page that continues `position()` merges into this file; a page without `from` is built in a new file,
+   *  with the buckets that it keeps, and renamed over this one (PL8, PL9). `frames` is the page, uncompressed. */
   applyPage(frames: Uint8Array): ApplyPageResult
   services(): ServiceId[]
   read(service: ServiceId): ServiceRead

@@ -8,7 +8,8 @@ import type { StatusKind } from '../../shared/model/status.ts'
 import type { KeyLink } from '../../shared/protocol/key-links.ts'
 import type { WrittenClaim } from '../reconcile/claim/claim.ts'
 
-/** One object that a service owns in this cluster. Written before its first apply, dropped only after the API server confirmed the delete. */
+/** One object that a service owns in this cluster. Written before its first apply, dropped only after the API server
+ *  confirmed the delete. */
 export interface InventoryEntry {
   ref: ObjectRef
   /** API version it was last applied with. */
@@ -99,7 +100,8 @@ export interface Inheritance {
 }
 
 export interface AgentState {
-  /** Resolves when all that was written before the call outlives a power loss. Throws `data_unusable` when the disk refuses. */
+  /** Resolves when all that was written before the call outlives a power loss. Throws `data_unusable` when the disk
+   *  refuses. */
   settled(): Promise<void>
   /** The same before it returns; rare writes (identity, claims, facts) do so by themselves. */
   settle(): void
@@ -107,7 +109,8 @@ export interface AgentState {
   identity(): Identity | null
   /** Another incarnation: every row is numbered again and waits again (PU1), and an inventory is due. */
   setIdentity(identity: Identity): void
-  /** From now until there is another incarnation, also after a restart: the server may have given it out in an answer that was lost. */
+  /** From now until there is another incarnation, also after a restart: the server may have given it out in an answer
+   *  that was lost. */
   wantNextIncarnation(): void
   wantsNextIncarnation(): boolean
 
@@ -178,8 +181,8 @@ export interface AgentState {
   /** PU4: the server may hold rows that this agent does not know of. */
   inventoryDue(): boolean
   inventoryDone(): void
-  /** The last state of the keys above `after` (null means of all), sent or not, without events; in code unit order of `kind/key`, `limit` rows or `bytesMax` of JSON at
-   *  most, but one at least. `upTo`: null when it reaches the end. */
+  /** The last state of the keys above `after` (null means of all), sent or not, without events; in code unit order of
+   *  `kind/key`, `limit` rows or `bytesMax` of JSON at most, but one at least. `upTo`: null when it reaches the end. */
   inventoryRange(after: string | null, limit: number, bytesMax: number): { rows: OutboxRow[]; upTo: string | null }
   /** Last reported document of a key, acknowledged or not. */
   lastReported(kind: StatusKind, key: string): unknown

@@ -2,7 +2,8 @@
 import { eventStatusSchema } from '../../shared/model/status.ts'
 import type { Statements } from './state-statements.ts'
 
-/** Unacknowledged events kept for a server that cannot be reached, and their documents together; the oldest go first. States are one for each key. */
+/** Unacknowledged events kept for a server that cannot be reached, and their documents together; the oldest go first.
+ *  States are one for each key. */
 export const OUTBOX_EVENTS_MAX = 1_000
 export const OUTBOX_EVENT_BYTES_MAX = 512 * 1_024
 

@@ -60,7 +60,8 @@ const TOKENS_MAX = 16
 /** Names, punctuation and rev of a row in a push, at most. */
 const ROW_ENVELOPE_BYTES = 80
 
-/** `reserve`: given back when a write finds no space (RP4). `logFile`: default that of the file. `box`: seals documents (SL8); default none. */
+/** `reserve`: given back when a write finds no space (RP4). `logFile`: default that of the file. `box`: seals documents
+ *  (SL8); default none. */
 export function openAgentState(path: string, reserve?: DiskReserve, logFile?: LogFile, box?: StateBox): AgentState {
   const db = openWithSpace(path, reserve, box)
   const texts = stateTexts(box)
@@ -344,7 +345,8 @@ export function openAgentState(path: string, reserve?: DiskReserve, logFile?: Lo
     inventoryDue: () => readMeta('inventory') === 'due',
     inventoryDone: () => void write(() => writeMeta('inventory', 'done')),
     inventoryRange: (after, limit, bytesMax) => {
-      // SQLite sorts by bytes, JavaScript and the protocol by code units: the same for all but rare characters, so it is sorted here.
+      // SQLite sorts by bytes, JavaScript and the protocol by code units: the same for all but rare characters, so it
+      // is sorted here.
       const keys = statements.inventoryKeys.all().map((row) => ({ ...row, name: `${row.kind}/${row.key}` }))
       const wanted = keys.filter(({ name }) => after === null || name > after).sort((a, b) => (a.name < b.name ? -1 : 1))
       const rows: OutboxRow[] = []

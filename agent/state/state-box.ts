@@ -1,5 +1,6 @@
-// Encrypts what the agent's state file holds of documents: an applied Secret, the hash of its values, and facts that may quote it. The key is in the file of the agent's keys, so that a
-// copy of the state alone (a support bundle, a volume snapshot) shows nothing.
+// Encrypts what the agent's state file holds of documents: an applied Secret, the hash of its values, and facts that
+// may quote it. The key is in the file of the agent's keys, so that a copy of the state alone (a support bundle, a
+// volume snapshot) shows nothing.
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { type Database, writeTransaction } from '../../shared/adapters/sqlite.ts'
 

@@ -1,4 +1,5 @@
-// The agent's identity: an Ed25519 key that signs and an X25519 key that will be sealed to. Made here, mode 0600, never sent anywhere.
+// The agent's identity: an Ed25519 key that signs and an X25519 key that will be sealed to. Made here, mode 0600, never
+// sent anywhere.
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'

@@ -1,4 +1,5 @@
-// The first contact: a join token for an identity. May be repeated at any point: the server answers the same token and key the same.
+// The first contact: a join token for an identity. May be repeated at any point: the server answers the same token and
+// key the same.
 import { sha256Hex } from '../../shared/kube/canonical.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import {

@@ -19,8 +19,8 @@ export function outboxBatch(rows: readonly OutboxRow[], bytesMax = PUSH_BYTES_MA
   return batch
 }
 
-/** The greatest rev up to which the server is done with the rows: it has them (`ack`), or refused the ones that follow. A row that is neither stays: the
- *  answer was not to this push. */
+/** The greatest rev up to which the server is done with the rows: it has them (`ack`), or refused the ones that follow.
+ *  A row that is neither stays: the answer was not to this push. */
 export function settledRev(rows: readonly OutboxRow[], ack: number, refusedKeys: ReadonlySet<string>): number {
   let settled = ack
   for (const { rev, key } of rows) {

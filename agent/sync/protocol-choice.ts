@@ -9,7 +9,8 @@ export type VersionRange = z.infer<typeof rangeSchema>
 
 export const OWN_VERSIONS: VersionRange = { min: MIN_SUPPORTED_PROTOCOL_VERSION, max: PROTOCOL_VERSION }
 
-/** Null when the error is another one, names no range, or the ranges do not meet: then a person must upgrade the older side. */
+/** Null when the error is another one, names no range, or the ranges do not meet: then a person must upgrade the older
+ *  side. */
 export function commonVersion(error: unknown, own: VersionRange): number | null {
   if (!(error instanceof AppError && error.code === 'protocol_unsupported')) return null
   const { extra } = error.data

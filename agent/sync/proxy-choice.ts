@@ -24,7 +24,8 @@ function proxyUrl(text: string, name: string): string {
   })
 }
 
-/** NO_PROXY: `*`, hosts (and what is below them), `.suffix` or `*.suffix` (only what is below), addresses, CIDR ranges, each with a port if it is for one. */
+/** NO_PROXY: `*`, hosts (and what is below them), `.suffix` or `*.suffix` (only what is below), addresses, CIDR ranges,
+ *  each with a port if it is for one. */
 export function bypasses(url: URL, noProxy: string): boolean {
   const host = bare(url.hostname.toLowerCase()).replace(/\.$/, '')
   const port = url.port === '' ? (url.protocol === 'https:' ? '443' : '80') : url.port

@@ -30,7 +30,8 @@ import type { PageTask } from './sync-state.ts'
 export const CUT_AFTER_MS = 5_000
 /** After an interruption the agents of a stopped server must not all return in one moment. */
 export const CUT_PAUSE_MS = 5_000
-/** An empty answer long before its time is followed by a pause, lest a server or proxy that does not wait gets a thousand polls a second. */
+/** An empty answer long before its time is followed by a pause, lest a server or proxy that does not wait gets a
+ *  thousand polls a second. */
 export const EMPTY_POLL_MS_MIN = 20_000
 /** The server reads and compresses a large page before it sends the first byte. */
 const REFETCH_TIMEOUT_MS = 120_000

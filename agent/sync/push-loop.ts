@@ -162,7 +162,8 @@ export class PushLoop {
   }
 
   /**
-   * Waits for `ms` (null means without limit), or until a change. A wake-up ends a short wait only if there is other work.
+   * Waits for `ms` (null means without limit), or until a change. A wake-up ends a short wait only if there is other
+   * work.
    */
   async #woken(ms: number | null, signal: AbortSignal): Promise<void> {
     const woken = new AbortController()

@@ -3,7 +3,8 @@
 
 /** Changes of status within this time are pushed together. */
 export const PUSH_DEBOUNCE_MS = 20
-/** The work of a server for a push hardly depends on its rows: of many that follow each other the first few go at once… */
+/** The work of a server for a push hardly depends on its rows: of many that follow each other the first few go at once…
+ */
 export const PUSHES_AT_ONCE = 5
 /** …and then one each time. States that changed twice meanwhile travel once. */
 export const PUSH_INTERVAL_MS = 250

@@ -1,4 +1,5 @@
-// The way up: one batch of the outbox. A row that the server refuses leaves with a log line, so that it never holds up the others (PU3).
+// The way up: one batch of the outbox. A row that the server refuses leaves with a log line, so that it never holds up
+// the others (PU3).
 import { isDiskFull } from '../../shared/adapters/sqlite.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { ROUTES, STATUS_BODY_BYTES_MAX, STATUS_ROWS_MAX } from '../../shared/protocol/routes.ts'

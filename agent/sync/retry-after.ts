@@ -1,5 +1,5 @@
-// How long the other side asked us to stay away. Pure: seconds or an HTTP date in the header, milliseconds in a problem, and never more than an hour,
-// because a wrong one must not silence an agent for a year.
+// How long the other side asked us to stay away. Pure: seconds or an HTTP date in the header, milliseconds in a
+// problem, and never more than an hour, because a wrong one must not silence an agent for a year.
 export const RETRY_AFTER_MS_MAX = 3_600_000
 
 const HTTP_DATE = /^[A-Za-z]{3,9},? /

@@ -29,7 +29,8 @@ export interface ServerCall {
   isZstd?: boolean
   /** Largest answer, inflated. */
   answerBytesMax: number
-  /** Until the answer begins; then only silence counts (STALL_MS). A frozen link is cut by us, a kernel would wait for hours. */
+  /** Until the answer begins; then only silence counts (STALL_MS). A frozen link is cut by us, a kernel would wait for
+   *  hours. */
   timeoutMs: number
   /** The answer is returned unchanged; otherwise it is inflated. */
   raw?: boolean
@@ -164,7 +165,8 @@ export function createServerClient(baseUrl: string, fetcher: Fetcher, clock: Clo
 const SQUEEZE_LEVEL = 12
 const SQUEEZE_BYTES_MAX = 512 * 1_024
 
-/** Empty values stand in for headers that Bun would fill in with longer ones; HTTP/1.1 keeps connections open without being asked. */
+/** Empty values stand in for headers that Bun would fill in with longer ones; HTTP/1.1 keeps connections open without
+ *  being asked. */
 const THIN_HEADERS = { accept: '', 'user-agent': '', connection: '', 'accept-encoding': 'zstd' }
 
 function encode({ json, bytes, isZstd, token }: ServerCall, version: number): { headers: Record<string, string>; body: Uint8Array | null } {

@@ -1,5 +1,5 @@
-// A key becomes a session by signing the server's nonce. One attempt at a time, renewed before its end, and thrown away when the server says so. Its answer
-// also tells the keys that the server signs with by now (RP7).
+// A key becomes a session by signing the server's nonce. One attempt at a time, renewed before its end, and thrown away
+// when the server says so. Its answer also tells the keys that the server signs with by now (RP7).
 import type { z } from 'zod'
 import { AppError } from '../../shared/protocol/error.ts'
 import { followLinks, KEY_LINKS_MAX, type KeyLink, withoutRevoked } from '../../shared/protocol/key-links.ts'
@@ -41,7 +41,8 @@ export interface SessionDeps {
   rotateRecipient?(): void
   /** SL10: the server took the recipient key of `keys` in place of another. */
   onSealedAnew?(): void
-  /** SL15: the fingerprint to which the server seals although this agent announced its own. Null means that it is this agent's. */
+  /** SL15: the fingerprint to which the server seals although this agent announced its own. Null means that it is this
+   *  agent's. */
   onRecipient?(other: string | null): void
   state: Pick<AgentState, 'identity' | 'setIdentity' | 'wantNextIncarnation' | 'wantsNextIncarnation' | 'removal' | 'setRemoval'>
   clock: Clock
@@ -155,7 +156,8 @@ export function createSessionKeeper({
   }
 }
 
-/** SE5, SE6: an incarnation is kept for good, so one answer moves it by little, and back only where the server must have refused it as too far ahead. */
+/** SE5, SE6: an incarnation is kept for good, so one answer moves it by little, and back only where the server must
+ *  have refused it as too far ahead. */
 export function mayFollow(own: number, granted: number, ahead = false): boolean {
   if (granted < own) return ahead && granted <= own - INCARNATION_LEAD_MAX
   return granted <= own + INCARNATION_LEAD_MAX

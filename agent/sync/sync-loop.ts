@@ -228,8 +228,8 @@ export class SyncLoop {
     }
   }
 
-  /** SL15: the server seals to this recipient key, which is not the agent's; null means that it does not. Unlike status(),
-   *  it reads nothing of the state on disk. */
+  /** SL15: the server seals to this recipient key, which is not the agent's; null means that it does not. Unlike
+   *  status(), it reads nothing of the state on disk. */
   get foreignRecipient(): string | null {
     return this.#foreignRecipient
   }

@@ -75,7 +75,8 @@ export type SyncEffect =
 export type Turn =
   | { kind: 'join' }
   | { kind: 'refetch'; sums: boolean }
-  /** `patient`: waits for news. Without contact it does not: whether the server is back is to be known at once, the outbox waits for it. */
+  /** `patient`: waits for news. Without contact it does not: whether the server is back is to be known at once, the
+   *  outbox waits for it. */
   | { kind: 'follow'; patient: boolean }
   | { kind: 'fetch_part'; of: PageTask }
 

@@ -1,4 +1,5 @@
-// A process that reads the API at a fixed rate, as dashboards and scripts do: lists, counts, single resources. It sends on time, whether answers came or not.
+// A process that reads the API at a fixed rate, as dashboards and scripts do: lists, counts, single resources. It sends
+// on time, whether answers came or not.
 import { linesOf } from './agents-process.ts'
 
 export interface ReadersOrder {
@@ -18,7 +19,8 @@ export interface ReadersReport {
 /** A refused read is worse than a slow one. */
 const REFUSED_MS = 60_000
 
-/** Each counts the same. Everybody opens the same lists; names and search words are those of one reader: `N` is another number in each. */
+/** Each counts the same. Everybody opens the same lists; names and search words are those of one reader: `N` is another
+ *  number in each. */
 const PATHS: readonly string[] = [
   '/services?limit=50',
   '/clusters?limit=50',

@@ -1,4 +1,5 @@
-// Entries of the audit log a second that are durable: each in a transaction of its own, as many at a time as a busy server has, with all that an entry usually says.
+// Entries of the audit log a second that are durable: each in a transaction of its own, as many at a time as a busy
+// server has, with all that an entry usually says.
 import { join } from 'node:path'
 import { actAs } from '../../server/store/audit/caller.ts'
 import { parsePostgresUrl } from '../../server/store/engines/postgres-url.ts'

@@ -1,4 +1,5 @@
-// Measures the cost of one decision: a caller with many groups and bindings, asked about objects of many projects, in an installation of many roles.
+// Measures the cost of one decision: a caller with many groups and bindings, asked about objects of many projects, in
+// an installation of many roles.
 import { createAuthorizer } from '../../server/access/authorizer.ts'
 import type { Principal } from '../../server/access/principal.ts'
 import type { StoredResource } from '../../server/fleet/records.ts'
@@ -11,7 +12,8 @@ const GROUPS = 50
 const BATCHES = 200
 const ASKED_A_BATCH = 500
 
-/** The 95th percentile of batches, by decision; the first decision of a caller, which puts its grants together, on the side. */
+/** The 95th percentile of batches, by decision; the first decision of a caller, which puts its grants together, on the
+ *  side. */
 export async function measureAuthorize(say: Say = () => {}): Promise<{ authorize_us: number }> {
   const authorizer = createAuthorizer({ listResources: async (kind) => ({ items: kind === 'Role' ? roles() : bindings(), next: null }) })
   await authorizer.loaded()

@@ -1,5 +1,6 @@
-// The floor under the fan-out: a bare Bun.serve that holds every poll and answers all of them with one page made beforehand. A line on its input lets it begin; it
-// answers with the time. Whatever Skerry's server needs above this is its own doing.
+// The floor under the fan-out: a bare Bun.serve that holds every poll and answers all of them with one page made
+// beforehand. A line on its input lets it begin; it answers with the time. Whatever Skerry's server needs above this is
+// its own doing.
 import { createHash } from 'node:crypto'
 import { createInterface } from 'node:readline'
 import type { Position } from '../../shared/crdt/position.ts'

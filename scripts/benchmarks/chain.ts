@@ -1,4 +1,5 @@
-// From a commit to the object and back, on a real API server with the compiled programs. Every figure is measured here, in one run.
+// From a commit to the object and back, on a real API server with the compiled programs. Every figure is measured here,
+// in one run.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -128,7 +129,8 @@ interface BulkParts {
   say: Say
 }
 
-/** Ours: first to last server-side apply of the agent, by the API server's own log. The floor: the same documents in another namespace, nothing else done. */
+/** Ours: first to last server-side apply of the agent, by the API server's own log. The floor: the same documents in
+ *  another namespace, nothing else done. */
 async function bulkApply({ git, fleet, kube, cluster, say }: BulkParts): Promise<Record<string, number>> {
   const names = Array.from({ length: BULK }, (_, n) => `bulk-${n}`)
   const text = (name: string) => `${name} ${'x'.repeat(400)}`

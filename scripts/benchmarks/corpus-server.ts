@@ -1,4 +1,5 @@
-// A server process that got the corpus by the front door (Git, webhook, render), and commits that change as many of its objects as are wanted.
+// A server process that got the corpus by the front door (Git, webhook, render), and commits that change as many of its
+// objects as are wanted.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,7 +15,8 @@ export interface CorpusServer {
   joinToken: string
   /** Objects and service rows of a cluster that has everything. */
   rows: number
-  /** Changes so many objects in one commit, and waits until the server has published it to the one cluster that there is. */
+  /** Changes so many objects in one commit, and waits until the server has published it to the one cluster that there
+   *  is. */
   change(objects: number): Promise<void>
   stop(): Promise<void>
 }
@@ -58,7 +60,8 @@ export async function startCorpusServer(objects: number): Promise<CorpusServer> 
   }
 }
 
-/** One: the object whose document is of the median size. More: neighbours of it, so that few services change. Answers the services. */
+/** One: the object whose document is of the median size. More: neighbours of it, so that few services change. Answers
+ *  the services. */
 function touch(services: readonly CorpusService[], count: number, mark: string): CorpusService[] {
   const all = services.flatMap((service) => [...service.objects].map(([id, doc]) => ({ service, id, doc })))
   const bySize = [...all].sort((a, b) => a.doc.length - b.doc.length)

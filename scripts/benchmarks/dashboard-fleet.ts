@@ -1,4 +1,5 @@
-// A large fleet for the dashboard: a server on a filled store, and agents of some of its clusters that tell what their services are like.
+// A large fleet for the dashboard: a server on a filled store, and agents of some of its clusters that tell what their
+// services are like.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { connectSqlite } from '../../server/store/engines/connections.ts'

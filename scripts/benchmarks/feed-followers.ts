@@ -1,4 +1,5 @@
-// A process with many readers of server-sent events: what each of them heard, and when. Orders come in, reports go out, one line each.
+// A process with many readers of server-sent events: what each of them heard, and when. Orders come in, reports go out,
+// one line each.
 import { readEventStream } from '../../client/events.ts'
 import { EVENT_STREAM, READY_EVENT } from '../../shared/model/change.ts'
 import { linesOf } from './agents-process.ts'

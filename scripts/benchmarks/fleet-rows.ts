@@ -1,5 +1,6 @@
-// A fleet as a store of schema 3 would hold it, from a number of clusters and nothing else: services that not every cluster has, names that all share and some that are one
-// cluster's own, rollouts under way, faults with many different messages, drifts. The same numbers give the same rows.
+// A fleet as a store of schema 3 would hold it, from a number of clusters and nothing else: services that not every
+// cluster has, names that all share and some that are one cluster's own, rollouts under way, faults with many different
+// messages, drifts. The same numbers give the same rows.
 import {
   nameParts,
   type RowKind,
@@ -28,7 +29,8 @@ export interface FleetShape {
   seed?: number
   /** Times are multiples of it, so that many are equal. */
   tickMs?: number
-  /** Default 24. More of them are in the first hundred clusters alone, one object each: two million placements would take minutes to fill. */
+  /** Default 24. More of them are in the first hundred clusters alone, one object each: two million placements would
+   *  take minutes to fill. */
   services?: number
   /** How many of the clusters, from the first, have all services. Default 100. */
   fullClusters?: number

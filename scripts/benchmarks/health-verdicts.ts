@@ -1,5 +1,6 @@
-// scripts/bench health --corpus FILE: how often the health of real objects is the verdict that people gave them. Each line of
-// FILE is JSON: `verdict` (Healthy, Progressing, Degraded, Suspended, Missing, Unknown), `object`, and `case` (a name).
+// scripts/bench health --corpus FILE: how often the health of real objects is the verdict that people gave them. Each
+// line of FILE is JSON: `verdict` (Healthy, Progressing, Degraded, Suspended, Missing, Unknown), `object`, and `case`
+// (a name).
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { healthOf } from '../../shared/kube/health.ts'

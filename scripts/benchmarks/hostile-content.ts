@@ -67,7 +67,8 @@ export const HOSTILE: readonly HostileCase[] = [
   },
 ]
 
-/** A Helm repository: an index with many charts (less than 2 MiB), one of which is a small archive that unpacks to 1 GiB. */
+/** A Helm repository: an index with many charts (less than 2 MiB), one of which is a small archive that unpacks to 1
+ *  GiB. */
 export function hostileArchive(): { index: string; archive: Uint8Array<ArrayBuffer> } {
   const entry = (name: string) => `  ${name}:\n  - {apiVersion: v2, name: ${name}, version: 1.0.0, urls: [bomb.tgz]}\n`
   const index = `apiVersion: v1\nentries:\n${entry('bomb')}${Array.from({ length: 10_000 }, (_, n) => entry(`chart-${n}`)).join('')}`

@@ -1,4 +1,5 @@
-// scripts/bench install: what is downloaded, what it needs on a small node, how long a chart takes to its first object, and what an upgrade writes.
+// scripts/bench install: what is downloaded, what it needs on a small node, how long a chart takes to its first object,
+// and what an upgrade writes.
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -108,7 +109,8 @@ const limit: Part = async (say) => {
   }
 }
 
-/** kwok says that the Pod runs; then this plays the kubelet and starts the agent with what is in the Pod: its environment, its ServiceAccount. No image is pulled. */
+/** kwok says that the Pod runs; then this plays the kubelet and starts the agent with what is in the Pod: its
+ *  environment, its ServiceAccount. No image is pulled. */
 const first: Part = async (say) => {
   const site = await startSite(1, [], true)
   try {

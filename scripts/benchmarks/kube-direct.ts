@@ -1,4 +1,5 @@
-// The API server without anything of ours in between: the bare loop that an agent is compared with, and a watch with exact times.
+// The API server without anything of ours in between: the bare loop that an agent is compared with, and a watch with
+// exact times.
 import type { KubeCluster } from '../local-cluster/local-cluster.ts'
 
 export interface DirectKube {

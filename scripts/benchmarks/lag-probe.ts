@@ -1,5 +1,6 @@
-// Preloaded into the server's process by the benchmark (BUN_OPTIONS), never part of the product: how late its event loop runs a timer. SIGUSR2 begins a
-// measurement, the next one ends it and writes the samples. In between it costs nothing. With SKERRY_BENCH_PROFILE=DIR a profile of the same time goes there.
+// Preloaded into the server's process by the benchmark (BUN_OPTIONS), never part of the product: how late its event
+// loop runs a timer. SIGUSR2 begins a measurement, the next one ends it and writes the samples. In between it costs
+// nothing. With SKERRY_BENCH_PROFILE=DIR a profile of the same time goes there.
 import { writeFileSync } from 'node:fs'
 import { Session } from 'node:inspector'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// Questions to one cluster: time of an answer, speed of a log, and whether commits arrive as fast while 50 people ask and
-// one follows a log of 5 MB/s. Compiled programs, a real API server; the kubelet is a stub that sends logs.
+// Questions to one cluster: time of an answer, speed of a log, and whether commits arrive as fast while 50 people ask
+// and one follows a log of 5 MB/s. Compiled programs, a real API server; the kubelet is a stub that sends logs.
 import { type KubeletStub, startKubeletStub } from '../../tests/support/kubelet-stub.ts'
 import { percentile, residentMb, rounded } from './figures.ts'
 import type { Say } from './parts.ts'

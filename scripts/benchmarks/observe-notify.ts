@@ -1,5 +1,6 @@
-// Ten thousand events of a bad hour and its end, at a store and a notifier as a server has them: how many messages people get, and how long the event loop
-// is blocked by them. Two receivers: a webhook, which gets each version as a request of its own, and a chat that changes its messages.
+// Ten thousand events of a bad hour and its end, at a store and a notifier as a server has them: how many messages
+// people get, and how long the event loop is blocked by them. Two receivers: a webhook, which gets each version as a
+// request of its own, and a chat that changes its messages.
 import { join } from 'node:path'
 import { fleetEvent } from '../../server/fleet/fleet-event.ts'
 import type { UnnumberedEvent } from '../../server/fleet/records.ts'
@@ -75,7 +76,8 @@ async function writeResources(store: Store, url: string): Promise<void> {
   await write('NotificationRoute', 'all', notificationRouteSpecSchema.parse(route))
 }
 
-/** A commit breaks three services, a network fails, hooks and renders fail; then one service and the network recover. */
+/** A commit breaks three services, a network fails, hooks and renders fail; then one service and the network recover.
+ */
 function badHour(): UnnumberedEvent[] {
   const nowMs = systemClock.nowMs()
   const events: UnnumberedEvent[] = []

@@ -1,4 +1,5 @@
-// SQL queries over two million objects in ten thousand clusters, asked over HTTP of a real server: the time of each answer.
+// SQL queries over two million objects in ten thousand clusters, asked over HTTP of a real server: the time of each
+// answer.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../../shared/runtime/clock.ts'

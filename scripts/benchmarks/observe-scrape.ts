@@ -1,4 +1,5 @@
-// The time of one scrape of a server of 5,000 clusters with all series, those of agents too, and how long it blocks the event loop.
+// The time of one scrape of a server of 5,000 clusters with all series, those of agents too, and how long it blocks the
+// event loop.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'

@@ -1,6 +1,6 @@
-// How often the first cause of `skerry why` is the true one: the corpus of broken deployments with known causes, on a real
-// API server with its controllers and scheduler, by a real agent. Nodes and kubelets are played. And the time of one
-// explanation, by the code of the agent that reads Pods and Events and the code of the server that ranks causes.
+// How often the first cause of `skerry why` is the true one: the corpus of broken deployments with known causes, on a
+// real API server with its controllers and scheduler, by a real agent. Nodes and kubelets are played. And the time of
+// one explanation, by the code of the agent that reads Pods and Events and the code of the server that ranks causes.
 import { WHY_CASES } from '../../tests/support/why-corpus.ts'
 import { REAL_WHY_CASES } from '../../tests/support/why-real-cases.ts'
 import { causesOf } from '../../tests/support/why-runner.ts'

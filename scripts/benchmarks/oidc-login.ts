@@ -1,4 +1,5 @@
-// How long a person waits for a sign-in: from the first request to the server to the session cookie, with everything that a real provider does in between.
+// How long a person waits for a sign-in: from the first request to the server to the session cookie, with everything
+// that a real provider does in between.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createDataFolder } from '../local-cluster/child-process.ts'

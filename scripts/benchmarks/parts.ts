@@ -5,7 +5,8 @@ export type Say = (text: string) => void
 export type Part = (say: Say) => Promise<Record<string, number>>
 type PartsOf<Name extends BenchmarkName> = Record<keyof (typeof TABLE)[Name], Part>
 
-/** Runs one part, or all but those that run only alone. Sets the exit code when the figures are not those of the table. */
+/** Runs one part, or all but those that run only alone. Sets the exit code when the figures are not those of the table.
+ */
 export async function runParts<Name extends BenchmarkName>(
   name: Name,
   parts: PartsOf<Name>,

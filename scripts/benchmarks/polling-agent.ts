@@ -1,5 +1,5 @@
-// One simulated agent on a bare socket: it polls, and checks every page's digest and signature with the agent's own reader. No replica and no HTTP library, so that
-// thousands of them fit beside the server that is measured.
+// One simulated agent on a bare socket: it polls, and checks every page's digest and signature with the agent's own
+// reader. No replica and no HTTP library, so that thousands of them fit beside the server that is measured.
 import type { Socket } from 'bun'
 import { readPage } from '../../agent/replica/page-reader.ts'
 import { cursorText, type Position } from '../../shared/crdt/position.ts'
@@ -14,7 +14,8 @@ export interface PollingAgentOptions {
   /** Every page that was checked, with the time of the machine's clock, ms. */
   onPage(atMs: number, rows: number): void
   onFailure(why: string): void
-  /** Absent means that each poll waits for news. Else each poll is answered at once, and the next one follows after this time. */
+  /** Absent means that each poll waits for news. Else each poll is answered at once, and the next one follows after
+   *  this time. */
   everyMs?: number
   /** An answer without news, so long after the request. */
   onEmpty?(tookMs: number): void

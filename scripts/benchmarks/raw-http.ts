@@ -1,4 +1,5 @@
-// One HTTP connection on a bare socket, one request at a time: ten thousand of them must not cost more than the server that is measured.
+// One HTTP connection on a bare socket, one request at a time: ten thousand of them must not cost more than the server
+// that is measured.
 import type { Socket } from 'bun'
 
 export interface RawAnswer {

@@ -1,4 +1,5 @@
-// Four thousand objects of one service: the first apply against a bare loop, a commit that changes nothing, restarts, an idle time, memory, and what events of others cost.
+// Four thousand objects of one service: the first apply against a bare loop, a commit that changes nothing, restarts,
+// an idle time, memory, and what events of others cost.
 import { readFileSync } from 'node:fs'
 import { isList } from '../local-cluster/audit-log.ts'
 import { percentile, residentMb, rounded } from './figures.ts'
@@ -183,7 +184,8 @@ const CHURN_MS = Number(process.env['SKERRY_BENCH_CHURN_S'] ?? 1_800) * 1_000
 /** The first part of it is the heap finding its size. */
 const CHURN_WARM_SHARE = 1 / 6
 
-/** Half an hour of commits, foreign edits and deletes; least squares over samples of the agent's memory. Only with `--only churn`. */
+/** Half an hour of commits, foreign edits and deletes; least squares over samples of the agent's memory. Only with
+ *  `--only churn`. */
 export const churn: Part = async (say) => {
   const site = await startReconcileSite('churn')
   try {

@@ -1,4 +1,5 @@
-// A thousand small services that leave a cluster at once: how many requests that costs, watches among them, and how long it takes until the server knows that all are gone.
+// A thousand small services that leave a cluster at once: how many requests that costs, watches among them, and how
+// long it takes until the server knows that all are gone.
 import { rounded } from './figures.ts'
 import type { Part } from './parts.ts'
 import { APPS, CONTROLLER_QPS, rollOut } from './reconcile-apps.ts'
@@ -31,7 +32,8 @@ export const remove: Part = async (say) => {
     const left = async () => (await site.fleet.api<{ items: Named[] }>('/services?limit=1')).items.length
     await until(`${APPS} services are gone`, async () => (await left()) === 0, 300_000, 100)
     const tookMs = performance.now() - started
-    // A watch is logged when it begins and when it ends; the stream of a kind that is followed is one request, and so is a list by a watch.
+    // A watch is logged when it begins and when it ends; the stream of a kind that is followed is one request, and so
+    // is a list by a watch.
     const requests = site.cluster
       .auditLines({ userAgent: 'skerry-agent', since: mark })
       .filter(({ stage, verb }) => stage === (verb === 'watch' ? 'ResponseStarted' : 'ResponseComplete'))

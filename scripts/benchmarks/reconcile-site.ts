@@ -1,4 +1,5 @@
-// One server, one agent, one real cluster and a Git server: what every part of the reconcile benchmark works on. Compiled programs, doors that users have.
+// One server, one agent, one real cluster and a Git server: what every part of the reconcile benchmark works on.
+// Compiled programs, doors that users have.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// How often a server renders: counted by the server itself, as it tells in its log, with real Git, real clusters' keys and its real programs.
+// How often a server renders: counted by the server itself, as it tells in its log, with real Git, real clusters' keys
+// and its real programs.
 import { rmSync } from 'node:fs'
 import { createDataFolder } from '../local-cluster/child-process.ts'
 import { createGitServer, type FileChanges, type GitServer } from '../local-cluster/git-http-server.ts'
@@ -19,8 +20,8 @@ const TEMPLATE: FileChanges = {
   'templated/a.yaml.liquid': "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: a }\ndata: { region: '{{ cluster.labels.region }}' }\n",
 }
 
-/** A thousand clusters in which nothing differs, with a chart and a template that looks at a label, of which the one that was rendered more often counts; then one cluster gets
- *  another label. */
+/** A thousand clusters in which nothing differs, with a chart and a template that looks at a label, of which the one
+ *  that was rendered more often counts; then one cluster gets another label. */
 export async function renderIdentical(say: Say): Promise<Record<string, number>> {
   return withFleet(async ({ fleet, git }) => {
     await git.commit({ ...CHART, ...TEMPLATE }, 'first')

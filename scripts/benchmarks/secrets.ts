@@ -1,4 +1,5 @@
-// scripts/bench secrets: what sealing costs on its way from a render to the API server of a site, and whether anything leaks.
+// scripts/bench secrets: what sealing costs on its way from a render to the API server of a site, and whether anything
+// leaks.
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -175,7 +176,8 @@ const reseal = () =>
     return { rows_changed_by_reseal: [...first].filter(([id, doc]) => again.get(id) !== doc).length }
   })
 
-/** A server and an agent with marked secrets: the time of one change, then all their files and messages are searched. */
+/** A server and an agent with marked secrets: the time of one change, then all their files and messages are searched.
+ */
 async function site(say: Say): Promise<Record<string, number>> {
   const world = await startSealedSite()
   try {

@@ -1,5 +1,6 @@
-// How long the server's event loop is blocked at ten thousand clusters and two hundred services, deed by deed: what people ask, a
-// question that all clusters ask, and a service that is removed from all of them. Everything else on the loop, agents' polls too, waits for so long.
+// How long the server's event loop is blocked at ten thousand clusters and two hundred services, deed by deed: what
+// people ask, a question that all clusters ask, and a service that is removed from all of them. Everything else on the
+// loop, agents' polls too, waits for so long.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'

@@ -1,4 +1,5 @@
-// Fills a new fleet store of either engine with a fleet (fleet-rows.ts), past the server's own code, which would take hours for two million rows. Indices come last.
+// Fills a new fleet store of either engine with a fleet (fleet-rows.ts), past the server's own code, which would take
+// hours for two million rows. Indices come last.
 //   bun scripts/benchmarks/store-fleet.ts FILE [CLUSTERS] [OBJECTS]     makes a SQLite store
 import { type Kysely, sql } from 'kysely'
 import { rebuildCounts } from '../../server/store/counts/rollup-recount.ts'

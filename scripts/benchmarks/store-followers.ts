@@ -1,4 +1,5 @@
-// From the end of a commit to each of a hundred readers of server-sent events in another process, at two hundred commits a second, on both databases.
+// From the end of a commit to each of a hundred readers of server-sent events in another process, at two hundred
+// commits a second, on both databases.
 import { join } from 'node:path'
 import { createChangeStreams } from '../../server/http/change-stream.ts'
 import { connectPostgres, connectSqlite } from '../../server/store/engines/connections.ts'

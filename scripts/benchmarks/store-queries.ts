@@ -1,5 +1,6 @@
-// Questions about two million objects in ten thousand clusters, asked over HTTP of a real server: how long each answer takes while nothing else happens, and how late the
-// server's own loop runs while questions and reports come in together.
+// Questions about two million objects in ten thousand clusters, asked over HTTP of a real server: how long each answer
+// takes while nothing else happens, and how late the server's own loop runs while questions and reports come in
+// together.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connectPostgres, connectSqlite } from '../../server/store/engines/connections.ts'

@@ -1,5 +1,6 @@
-// Ten thousand clusters that joined long ago: their keys, their services in store and shard files, and what their agents said then. Made by the server's own code in this
-// process, because joining by the front door is not what is measured.
+// Ten thousand clusters that joined long ago: their keys, their services in store and shard files, and what their
+// agents said then. Made by the server's own code in this process, because joining by the front door is not what is
+// measured.
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { loadServerKeys } from '../../server/access/server-keys.ts'

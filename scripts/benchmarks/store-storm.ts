@@ -1,5 +1,6 @@
-// Ten thousand agents lose their server for an hour and all come back in the same moment, each with twenty rows to tell: seconds until the last one is acknowledged and polls
-// again. The server is the program itself, started after the outage on the data folder of an existing fleet; only joining was done beforehand, by its own code.
+// Ten thousand agents lose their server for an hour and all come back in the same moment, each with twenty rows to
+// tell: seconds until the last one is acknowledged and polls again. The server is the program itself, started after the
+// outage on the data folder of an existing fleet; only joining was done beforehand, by its own code.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createDataFolder } from '../local-cluster/child-process.ts'

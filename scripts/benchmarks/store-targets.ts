@@ -1,5 +1,6 @@
-// Clusters that are relabelled and clusters that join, in a fleet of ten thousand clusters and two hundred services of which each is in some of them: how long until what
-// follows from it is served, and how long the polls of others take meanwhile. The server is the program itself, on a data folder that was prepared by its own code.
+// Clusters that are relabelled and clusters that join, in a fleet of ten thousand clusters and two hundred services of
+// which each is in some of them: how long until what follows from it is served, and how long the polls of others take
+// meanwhile. The server is the program itself, on a data folder that was prepared by its own code.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { loadServerKeys } from '../../server/access/server-keys.ts'

@@ -1,5 +1,6 @@
-// One simulated agent that comes back after an outage, in the order of a real one: a new session, a poll that does not wait, the probe of what the server knows, the outbox, a
-// poll that waits. What the server refuses for now is asked again by the agent's own rule. No replica, no HTTP library: ten thousand of them share two cores with the server.
+// One simulated agent that comes back after an outage, in the order of a real one: a new session, a poll that does not
+// wait, the probe of what the server knows, the outbox, a poll that waits. What the server refuses for now is asked
+// again by the agent's own rule. No replica, no HTTP library: ten thousand of them share two cores with the server.
 import { outboxBatch } from '../../agent/sync/outbox-batch.ts'
 import { retryAfterMsOf } from '../../agent/sync/retry-after.ts'
 import { CALL_TIMEOUT_MS } from '../../agent/sync/session-keeper.ts'
@@ -28,7 +29,8 @@ export interface StormCounts {
   refused: Record<string, number>
   /** Connections that could not be made or were cut. */
   cuts: number
-  /** From the sending of a request to its answer, the making of a connection included; the waiting polls are not among them. */
+  /** From the sending of a request to its answer, the making of a connection included; the waiting polls are not among
+   *  them. */
   latenciesMs: number[]
   /** Requests that should have had another answer. */
   failures: string[]

@@ -73,7 +73,8 @@ interface BootstrapParts {
   dir: string
 }
 
-/** The replica is lost, the identity is not. Bytes through the proxy; time without it, from the start of the loop to the file in force. */
+/** The replica is lost, the identity is not. Bytes through the proxy; time without it, from the start of the loop to
+ *  the file in force. */
 async function bootstraps({ say, server, proxy, dir }: BootstrapParts): Promise<Record<string, number>> {
   const takenMs: number[] = []
   let wireBytes = 0

@@ -1,5 +1,6 @@
-// Ten thousand agents on one server: how fast one commit reaches all of them, what they cost while nothing happens, and how late the server answers others
-// meanwhile. The agents are simulated in processes of their own; join, session, polls, pages and their checks are real.
+// Ten thousand agents on one server: how fast one commit reaches all of them, what they cost while nothing happens, and
+// how late the server answers others meanwhile. The agents are simulated in processes of their own; join, session,
+// polls, pages and their checks are real.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -60,7 +61,8 @@ export function benchFanout(say: Say): Promise<Record<string, number>> {
   })
 }
 
-/** The same agents and checks on a server that does nothing but answer: what no server of ours can be faster than, on this machine. */
+/** The same agents and checks on a server that does nothing but answer: what no server of ours can be faster than, on
+ *  this machine. */
 export async function benchFloor(say: Say): Promise<Record<string, number>> {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, 'bare-server.ts')], { stdin: 'pipe', stdout: 'pipe', stderr: 'inherit' })
   const crowd = Array.from({ length: PROCESSES }, startAgents)
@@ -150,7 +152,8 @@ async function connect(crowd: readonly AgentsProcess[], count: number): Promise<
   await Bun.sleep(2_000)
 }
 
-/** A change for one agent among all that wait, by the admin API: from the request to the page, checked. Store, plan and publication are in it. */
+/** A change for one agent among all that wait, by the admin API: from the request to the page, checked. Store, plan and
+ *  publication are in it. */
 async function wakeOne({ say, fleet, crowd }: Parts): Promise<number[]> {
   const [process] = crowd
   if (process === undefined) return []

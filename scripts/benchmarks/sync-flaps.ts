@@ -1,5 +1,6 @@
-// A day without a network at a restless site: ten thousand changes of health and a hundred foreign edits go through the real reconciler on a fake cluster and a clock
-// that is moved, into the real outbox. Then the agent comes back, and everything until its outbox is empty is counted at the socket, the new session too.
+// A day without a network at a restless site: ten thousand changes of health and a hundred foreign edits go through the
+// real reconciler on a fake cluster and a clock that is moved, into the real outbox. Then the agent comes back, and
+// everything until its outbox is empty is counted at the socket, the new session too.
 import { join } from 'node:path'
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
 import { refOf } from '../../shared/kube/object.ts'

@@ -1,5 +1,6 @@
-// A day of an agent to which nothing happens: its real loop on a clock that is moved, its real sockets to a real server. Polls, session renewals and comparisons of
-// revs are in it; the proxy holds each poll for as long as it waits on the agent's clock (waiting-proxy.ts), so a day takes seconds and its bytes are exact.
+// A day of an agent to which nothing happens: its real loop on a clock that is moved, its real sockets to a real
+// server. Polls, session renewals and comparisons of revs are in it; the proxy holds each poll for as long as it waits
+// on the agent's clock (waiting-proxy.ts), so a day takes seconds and its bytes are exact.
 import { join } from 'node:path'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { type CorpusServer, startCorpusServer, until } from './corpus-server.ts'

@@ -1,4 +1,5 @@
-// Every benchmark, part and figure with its meaning, for `scripts/bench --help`. A part needs an entry to compile (parts.ts), and a run fails on other figures.
+// Every benchmark, part and figure with its meaning, for `scripts/bench --help`. A part needs an entry to compile
+// (parts.ts), and a run fails on other figures.
 
 export interface PartEntry {
   /** Time on two cores, s, without the build. */

@@ -1,4 +1,5 @@
-// A fleet of compiled programs that is upgraded: each agent has a real API server of its own, by whose audit log its writes are counted.
+// A fleet of compiled programs that is upgraded: each agent has a real API server of its own, by whose audit log its
+// writes are counted.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,7 +15,8 @@ const ROOT = join(import.meta.dir, '..', '..')
 /** Commits in place of releases, of which there is none yet. `before` speaks version 1 of the protocol. */
 export const EARLIER = { previous: '5fc3070bc044', before: '57d3b3d56a2e' } as const
 
-/** Why the programs of an earlier commit cannot be built in this clone; null if they can. A full clone has the history of its branch. */
+/** Why the programs of an earlier commit cannot be built in this clone; null if they can. A full clone has the history
+ *  of its branch. */
 export function lacksEarlier(commit: string): string | null {
   const git = (...args: string[]) => Bun.spawnSync(['git', '-C', ROOT, ...args], { stderr: 'ignore' })
   if (git('merge-base', '--is-ancestor', commit, 'HEAD').success) return null
@@ -41,7 +43,8 @@ export interface UpgradeRun {
   writes(): number
   /** Replaces the server or all agents; the next change shows that they are connected. */
   replace(half: Half, folder: string): Promise<void>
-  /** Commits a change of one object of every service and waits for all clusters. While `away` runs there is no server. */
+  /** Commits a change of one object of every service and waits for all clusters. While `away` runs there is no server.
+   */
   change(text: string, away?: () => Promise<void>): Promise<void>
   stopServer(): Promise<void>
   startServer(): Promise<void>

@@ -1,5 +1,6 @@
-// Hours in seconds: a TCP proxy that lets a poll wait on the agent's clock instead of the server's. Of the request only the digits of `wait` are overwritten by as
-// many zeros, so that the server answers at once; the answer is held back until the agent's clock has come to the end of the wait. Every byte is counted.
+// Hours in seconds: a TCP proxy that lets a poll wait on the agent's clock instead of the server's. Of the request only
+// the digits of `wait` are overwritten by as many zeros, so that the server answers at once; the answer is held back
+// until the agent's clock has come to the end of the wait. Every byte is counted.
 import type { Socket, TCPSocketListener } from 'bun'
 
 export interface WaitingProxy {

@@ -1,4 +1,5 @@
-// The story: each step does one thing to the world and waits until it can be seen at the API server. Times are measured where they are shown.
+// The story: each step does one thing to the world and waits until it can be seen at the API server. Times are measured
+// where they are shown.
 import type { PlacementView } from '../../shared/model/views.ts'
 import { configMap } from '../local-cluster/demo-repository.ts'
 import { bytes, chapter, counted, note, seconds, step } from './terminal.ts'

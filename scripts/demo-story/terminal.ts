@@ -19,7 +19,8 @@ export const seconds = (ms: number): string =>
   ms < 1_000 ? `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms` : `${(ms / 1_000).toFixed(ms < 10_000 ? 2 : 1)} s`
 export const bytes = (count: number): string => (count < 10_000 ? `${count} bytes` : `${(count / 1_024).toFixed(1)} KiB`)
 
-/** Runs a step and shows it. What `work` answers is the end of the line; the time shown is its own measurement or that of the whole step. */
+/** Runs a step and shows it. What `work` answers is the end of the line; the time shown is its own measurement or that
+ *  of the whole step. */
 export async function step(
   title: string,
   work: (progress: (text: string) => void) => Promise<{ text?: string; ms?: number }>,

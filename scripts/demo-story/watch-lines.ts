@@ -2,7 +2,8 @@
 import { clusterBinary } from '../local-cluster/binaries.ts'
 
 export interface Ear {
-  /** Resolves with the performance.now() at which a line that `matches` was heard, this one included if it was heard already. */
+  /** Resolves with the performance.now() at which a line that `matches` was heard, this one included if it was heard
+   *  already. */
   heard(what: string, matches: (line: string) => boolean, timeoutMs?: number): Promise<number>
   /** Forgets what was heard so far. */
   forget(): void

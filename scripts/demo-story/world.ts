@@ -164,7 +164,8 @@ spec:
   namespace: ${namespace}
 `
 
-/** Everything goes to the harbour; the ferry gets what a small site needs. A cluster of the user's gets only what stays in namespaces of its own. */
+/** Everything goes to the harbour; the ferry gets what a small site needs. A cluster of the user's gets only what stays
+ *  in namespaces of its own. */
 const AT_SEA = new Set(['shop', 'settings'])
 
 async function ownRepository(world: World, gitDir: string, undo: Array<() => Promise<unknown>>): Promise<string> {

@@ -1,4 +1,5 @@
-// The reference pages that are made from the source. tests/unit/reference-pages.test.ts fails when one of them is out of date.
+// The reference pages that are made from the source. tests/unit/reference-pages.test.ts fails when one of them is out
+// of date.
 import type { CommandUnknownOpts } from '@commander-js/extra-typings'
 import { RUN_OPTIONS } from '../../agent/config.ts'
 import { AGENT_METRICS } from '../../agent/metrics.ts'

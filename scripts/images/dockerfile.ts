@@ -1,5 +1,5 @@
-// The final stage of a Dockerfile of this repository, and which file each COPY line means: for x64 of this machine, which is the Debian of the build stage;
-// for arm64 of the parts that scripts/setup --targets made.
+// The final stage of a Dockerfile of this repository, and which file each COPY line means: for x64 of this machine,
+// which is the Debian of the build stage; for arm64 of the parts that scripts/setup --targets made.
 import { lstatSync, mkdtempSync, readFileSync, readlinkSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -3,7 +3,8 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join, parse } from 'node:path'
 
-/** One answered request, as the API server logs it; a watch is logged when it begins (ResponseStarted) and when it ends. */
+/** One answered request, as the API server logs it; a watch is logged when it begins (ResponseStarted) and when it
+ *  ends. */
 export interface AuditEvent {
   stage: 'ResponseStarted' | 'ResponseComplete' | 'Panic'
   verb: string

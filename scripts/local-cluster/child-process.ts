@@ -1,5 +1,6 @@
-// Long-running children that cannot outlive us: the kernel kills them when this process dies, even by kill -9 (setpriv --pdeathsig),
-// and a janitor that only waits for our end of a pipe to close removes the data folder afterwards. Linux only, like the test cluster.
+// Long-running children that cannot outlive us: the kernel kills them when this process dies, even by kill -9 (setpriv
+// --pdeathsig), and a janitor that only waits for our end of a pipe to close removes the data folder afterwards. Linux
+// only, like the test cluster.
 import { closeSync, mkdtempSync, openSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -47,7 +48,8 @@ export interface DataFolder {
   remove(): Promise<void>
 }
 
-/** A folder, by default under the system's temporary one, that is gone after `remove()` and also after our sudden death. */
+/** A folder, by default under the system's temporary one, that is gone after `remove()` and also after our sudden
+ *  death. */
 export function createDataFolder(name: string, parent = tmpdir()): DataFolder {
   const path = mkdtempSync(join(parent, `${name}-`))
   // Three tries: at our sudden death a child may write one last file while the first one runs.
@@ -67,7 +69,8 @@ export function createDataFolder(name: string, parent = tmpdir()): DataFolder {
   }
 }
 
-/** A port that was free a moment ago. The system hands ports out in turn, so another process hardly takes it meanwhile. */
+/** A port that was free a moment ago. The system hands ports out in turn, so another process hardly takes it meanwhile.
+ */
 export function freePort(): number {
   const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => {} } })
   const { port } = listener
@@ -75,7 +78,8 @@ export function freePort(): number {
   return port
 }
 
-/** Asks `probe` every 50 ms until it answers true. An exception of the probe means "not yet"; a child that died ends the wait at once. */
+/** Asks `probe` every 50 ms until it answers true. An exception of the probe means "not yet"; a child that died ends
+ *  the wait at once. */
 export async function waitUntil(
   what: string,
   probe: () => Promise<boolean>,

@@ -1,4 +1,5 @@
-// etcd for local clusters: several API servers share one by their key prefixes. No fsync, because the data never outlives the process.
+// etcd for local clusters: several API servers share one by their key prefixes. No fsync, because the data never
+// outlives the process.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { clusterBinary, etcdTool } from './binaries.ts'
@@ -13,7 +14,8 @@ export interface Etcd {
   compact(): Promise<void>
   /** Saves what etcd holds now; a later snapshot replaces it. */
   saveSnapshot(): Promise<void>
-  /** Stops etcd and starts it again with the data of the snapshot. `bump`: with a much higher revision and all earlier ones compacted, as Kubernetes recommends. */
+  /** Stops etcd and starts it again with the data of the snapshot. `bump`: with a much higher revision and all earlier
+   *  ones compacted, as Kubernetes recommends. */
   restoreSnapshot(options: { bump: boolean }): Promise<void>
   stop(): Promise<void>
 }

@@ -1,5 +1,5 @@
-// A Git server over smart HTTP on loopback, for demo and tests: Bun.serve in front of git's own CGI (git http-backend), one bare
-// repository, and a working clone behind it to commit with. It takes pushes from anybody on this machine.
+// A Git server over smart HTTP on loopback, for demo and tests: Bun.serve in front of git's own CGI (git http-backend),
+// one bare repository, and a working clone behind it to commit with. It takes pushes from anybody on this machine.
 import { mkdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,5 +1,6 @@
-// A real Kubernetes control plane on this machine for demo and tests: etcd, kube-apiserver, controller-manager, scheduler, and kwok, which
-// plays the nodes: pods become Ready without running anything. All of it dies with this process and leaves no file behind.
+// A real Kubernetes control plane on this machine for demo and tests: etcd, kube-apiserver, controller-manager,
+// scheduler, and kwok, which plays the nodes: pods become Ready without running anything. All of it dies with this
+// process and leaves no file behind.
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,7 +16,8 @@ export interface KubeClusterOptions {
   etcd?: Etcd
   /** Default `newest`. The older minor has only an API server of its own, so it wants `controllers: false`. */
   kubernetes?: KubernetesMinor
-  /** Controller-manager, scheduler and kwok's nodes; default true. Without them a namespace is never finalized and no pod ever starts. */
+  /** Controller-manager, scheduler and kwok's nodes; default true. Without them a namespace is never finalized and no
+   *  pod ever starts. */
   controllers?: boolean
   /** Fake nodes whose pods become Ready; default as `controllers`. */
   kwok?: boolean
@@ -262,7 +264,8 @@ interface NodeFacts {
   status: { conditions?: { type: string; status: string }[] }
 }
 
-/** Nodes are Ready and have lost their not-ready taint, and the account exists that every pod of namespace `default` is created with. */
+/** Nodes are Ready and have lost their not-ready taint, and the account exists that every pod of namespace `default` is
+ *  created with. */
 async function isUsable(request: Request, { controllers, nodes }: { controllers: boolean; nodes: number }) {
   if (controllers && !(await request('/api/v1/namespaces/default/serviceaccounts/default')).ok) return false
   if (nodes === 0) return true

@@ -1,5 +1,6 @@
-// A server and agents as processes of their own, against real clusters on this machine: what the demo shows and what the end-to-end tests prove.
-// Everything goes through the doors that a user has: the two programs, their flags, the HTTP API.
+// A server and agents as processes of their own, against real clusters on this machine: what the demo shows and what
+// the end-to-end tests prove. Everything goes through the doors that a user has: the two programs, their flags, the
+// HTTP API.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type ChildProcess, createDataFolder, freePort, startChild, waitUntil } from './child-process.ts'
@@ -99,7 +100,8 @@ export interface LocalFleet {
   stop(): Promise<void>
 }
 
-/** SKERRY_TEST_STORE=postgres gives the server a PostgreSQL of its own. `serverEnv`: besides our own, for the server alone. `dataDir`: of the server; default a folder that is removed at the end. */
+/** SKERRY_TEST_STORE=postgres gives the server a PostgreSQL of its own. `serverEnv`: besides our own, for the server
+ *  alone. `dataDir`: of the server; default a folder that is removed at the end. */
 export async function createLocalFleet(
   options: { programs?: Programs | ProgramCommand; serverEnv?: Record<string, string>; dataDir?: string } = {},
 ): Promise<LocalFleet> {

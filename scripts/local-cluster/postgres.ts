@@ -1,5 +1,6 @@
-// A real PostgreSQL for tests, benchmarks and the demo: Debian's program, in a folder of its own, on loopback, as the user postgres when we are root (it
-// refuses root). Passwords are real (scram), commits are synced. It ends with us, also when we are killed.
+// A real PostgreSQL for tests, benchmarks and the demo: Debian's program, in a folder of its own, on loopback, as the
+// user postgres when we are root (it refuses root). Passwords are real (scram), commits are synced. It ends with us,
+// also when we are killed.
 import { randomBytes } from 'node:crypto'
 import { chmodSync, chownSync, existsSync, mkdirSync, statfsSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -63,7 +64,8 @@ function reachableTemp(runner: Runner): string {
 interface PostgresOptions {
   /** The certificate for TLS clients, and its key; the server also listens on 127.0.0.2 then. */
   tls?: { cert: string; key: string }
-  /** For many small databases that are soon thrown away, if there is memory: a disk that others use takes half a minute to remove them. */
+  /** For many small databases that are soon thrown away, if there is memory: a disk that others use takes half a minute
+   *  to remove them. */
   inMemory?: boolean
 }
 

@@ -1,4 +1,5 @@
-// Dex on loopback: a real OpenID Connect provider with one person in its own database, and a forge behind it whose users and groups a test changes.
+// Dex on loopback: a real OpenID Connect provider with one person in its own database, and a forge behind it whose
+// users and groups a test changes.
 import { existsSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { createDataFolder, freePort, startChild } from '../local-cluster/child-process.ts'

@@ -1,4 +1,5 @@
-// Finds the parts of programs and images on this machine: npm packages by the bundler, crates by the lock file, Go modules by the program itself, Debian packages by dpkg.
+// Finds the parts of programs and images on this machine: npm packages by the bundler, crates by the lock file, Go
+// modules by the program itself, Debian packages by dpkg.
 import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, join } from 'node:path'

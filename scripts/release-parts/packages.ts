@@ -1,4 +1,5 @@
-// Packages for Debian and for Red Hat, made by nfpm: one binary, its licences, and scripts that leave a running service as it should be.
+// Packages for Debian and for Red Hat, made by nfpm: one binary, its licences, and scripts that leave a running service
+// as it should be.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

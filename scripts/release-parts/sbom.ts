@@ -1,4 +1,5 @@
-// The bill of materials of a program or an image, in the format CycloneDX 1.6, and the texts of all licences in it. Pure.
+// The bill of materials of a program or an image, in the format CycloneDX 1.6, and the texts of all licences in it.
+// Pure.
 import { createHash } from 'node:crypto'
 import type { Part } from './part.ts'
 

@@ -1,4 +1,5 @@
-// Signatures of a release with one ECDSA key (P-256), in the forms that cosign reads: of a file, of an attestation (DSSE), of an image in an OCI layout.
+// Signatures of a release with one ECDSA key (P-256), in the forms that cosign reads: of a file, of an attestation
+// (DSSE), of an image in an OCI layout.
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 

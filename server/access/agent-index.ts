@@ -20,7 +20,8 @@ export interface AgentIndex {
   refreshAgent(agentId: AgentId): Promise<void>
   /** By the names of their clusters. */
   refreshClusters(names: readonly string[]): Promise<void>
-  /** Called with each cluster whose agent lost rights: revoked, deleted, asked for another recipient key, or with another incarnation or epoch. */
+  /** Called with each cluster whose agent lost rights: revoked, deleted, asked for another recipient key, or with
+   *  another incarnation or epoch. */
   onChanged(listener: (clusterId: ClusterId) => void): void
 }
 
@@ -91,7 +92,8 @@ export async function createAgentIndex(store: Pick<Store, 'listAgents' | 'agent'
 
 const BACKOFF = { baseMs: 500, capMs: 10_000 }
 
-/** Reads the agents of these clusters until it succeeds: a revoked agent must not stay in the index because the store was away for a moment. */
+/** Reads the agents of these clusters until it succeeds: a revoked agent must not stay in the index because the store
+ *  was away for a moment. */
 export async function refreshAgents(
   agents: Pick<AgentIndex, 'refreshClusters'>,
   clusters: readonly string[],

@@ -24,16 +24,18 @@ export interface TokenOrder {
 }
 
 export interface ApiTokens {
-  /** AP2: on a store without a valid admin token makes one, which expires, and returns it. `save` gets it before the store does. */
+  /** AP2: on a store without a valid admin token makes one, which expires, and returns it. `save` gets it before the
+   *  store does. */
   createFirst(save: (token: string) => Promise<void>): Promise<string | null>
   /** AP16: the text of the new token, which is kept nowhere. */
   create(order: TokenOrder, by: Pick<Principal, 'name'>): Promise<{ id: string; token: string }>
   /** AP12: a token in the place of the caller's, which ends when the new one is first used. */
   exchange(principal: Principal): Promise<string>
-  /** AP16: false if there is none with that id. No request that begins afterwards is taken, and streams of that token end. */
+  /** AP16: false if there is none with that id. No request that begins afterwards is taken, and streams of that token
+   *  end. */
   revoke(id: string): Promise<boolean>
-  /** Answers whose token an `authorization` header has: null without a header, for another scheme, and for an unknown or expired token. `from` is the address of
-   *  the caller. */
+  /** Answers whose token an `authorization` header has: null without a header, for another scheme, and for an unknown
+   *  or expired token. `from` is the address of the caller. */
   authenticate(header: string | null, from?: string | null): Promise<Principal | null>
   /** Aborts when the token is revoked or replaced. */
   ended(id: string): AbortSignal
@@ -148,7 +150,8 @@ export function createApiTokens({ store, clock, log }: ApiTokensDeps): ApiTokens
 const CHECKSUM_DIGITS = 8
 const checksum = (text: string): string => Bun.hash.crc32(text).toString(16).padStart(CHECKSUM_DIGITS, '0')
 
-/** AP16: `sk_`, 43 characters of 256 random bits, and a CRC-32 of both in 8 hex digits: scanners find it, and a mistyped one is not looked up. */
+/** AP16: `sk_`, 43 characters of 256 random bits, and a CRC-32 of both in 8 hex digits: scanners find it, and a
+ *  mistyped one is not looked up. */
 export function newApiToken(): string {
   const text = PREFIX + newSecret()
   return text + checksum(text)
@@ -185,7 +188,8 @@ export async function checkTokenFile(path: string): Promise<void> {
   }
 }
 
-/** Readable by its user only from its first byte on, also if there was another file of that name; durable when it returns. */
+/** Readable by its user only from its first byte on, also if there was another file of that name; durable when it
+ *  returns. */
 export async function writeTokenFile(path: string, token: string): Promise<void> {
   const staged = `${path}.new`
   await rm(staged, { force: true })

@@ -1,5 +1,6 @@
-// Entries of the audit log that belong to no change of the store: denials, failed sign-ins, changes of key files. Anyone can be denied any number of times, so equal
-// denials of a minute are one entry with their number, and the entries that one source can cause in a day are bounded.
+// Entries of the audit log that belong to no change of the store: denials, failed sign-ins, changes of key files.
+// Anyone can be denied any number of times, so equal denials of a minute are one entry with their number, and the
+// entries that one source can cause in a day are bounded.
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
@@ -8,9 +9,11 @@ import { callerNow, STRANGER } from '../store/audit/caller.ts'
 import type { Store } from '../store/store.ts'
 
 export interface AuditTrail {
-  /** Committed when it resolves; throws when the store cannot be written. For deeds outside of the store: before they are done. */
+  /** Committed when it resolves; throws when the store cannot be written. For deeds outside of the store: before they
+   *  are done. */
   record(deed: Deed): Promise<void>
-  /** The first of its kind in a minute is committed when this resolves; others are counted. A store that cannot be written does not change the answer. */
+  /** The first of its kind in a minute is committed when this resolves; others are counted. A store that cannot be
+   *  written does not change the answer. */
   denied(deeds: readonly Deed[]): Promise<void>
   /** Commits what is counted. */
   flush(): Promise<void>

@@ -1,4 +1,5 @@
-// The one place that decides what a caller may do: by the role of its token, and by the bindings of its name, address and groups.
+// The one place that decides what a caller may do: by the role of its token, and by the bindings of its name, address
+// and groups.
 import {
   type AccessRule,
   ALL_PROJECTS,
@@ -30,7 +31,8 @@ export interface Authorizer {
   subjects(): ReadonlyMap<string, readonly Grant[]>
   /** Rules of a role. Null means that there is none of that name. */
   rulesOf(role: string): readonly AccessRule[] | null
-  /** Resolves when all writes of roles and bindings that were told are known. Throws while they cannot be read: nothing is decided then. */
+  /** Resolves when all writes of roles and bindings that were told are known. Throws while they cannot be read: nothing
+   *  is decided then. */
   loaded(): Promise<void>
   /** AZ8: a role or binding was written, or perhaps was: they are read again. */
   changed(): void

@@ -1,4 +1,5 @@
-// Identifies the caller of a request: the API token or access token in its Authorization header, or the session cookie of a browser.
+// Identifies the caller of a request: the API token or access token in its Authorization header, or the session cookie
+// of a browser.
 import { AppError } from '../../shared/protocol/error.ts'
 import { identifyCaller } from '../store/audit/caller.ts'
 import type { ApiTokens } from './api-tokens.ts'
@@ -7,8 +8,8 @@ import { actorOf, type Principal } from './principal.ts'
 
 export interface Callers {
   /**
-   * Null means no valid credential. Throws `cross_site` for a change that a browser sends from another site. `from`: address
-   * of the caller.
+   * Null means no valid credential. Throws `cross_site` for a change that a browser sends from another site. `from`:
+   * address of the caller.
    */
   authenticate(request: Request, from?: string | null): Promise<Principal | null>
   /** Aborts when the credential with this id ends. */
@@ -25,7 +26,8 @@ export interface CallersDeps {
   url(): string
 }
 
-/** `__Host-`: browsers take it over https only, from this host only, for every path. On plain http, which is for a loopback address, it has another name. */
+/** `__Host-`: browsers take it over https only, from this host only, for every path. On plain http, which is for a
+ *  loopback address, it has another name. */
 export const sessionCookie = (url: string): string => (url.startsWith('https://') ? '__Host-skerry' : 'skerry-loopback')
 
 /** These change nothing. */
@@ -58,7 +60,8 @@ function known(principal: Principal | null): Principal | null {
   return principal
 }
 
-/** SI6: a browser adds its cookie to requests that other sites make; it also says which site makes them. Throws `cross_site`. */
+/** SI6: a browser adds its cookie to requests that other sites make; it also says which site makes them. Throws
+ *  `cross_site`. */
 export function refuseCrossSite(request: Request, url: string): void {
   if (SAFE.includes(request.method)) return
   const site = request.headers.get('sec-fetch-site')

@@ -1,6 +1,6 @@
-// Envelope encryption of the secrets of Configs (CG11). Each Config has a data key of its own, which is stored wrapped beside its secrets. A text that was
-// sealed under it opens only as that secret of that Config. Opened data keys stay in memory until this process ends, so
-// that renders do not wait for a key service.
+// Envelope encryption of the secrets of Configs (CG11). Each Config has a data key of its own, which is stored wrapped
+// beside its secrets. A text that was sealed under it opens only as that secret of that Config. Opened data keys stay
+// in memory until this process ends, so that renders do not wait for a key service.
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
 import { createFileWrap, type KeyWrap } from './key-wrap.ts'
 import type { SecretBox } from './secret-box.ts'
@@ -46,7 +46,8 @@ const TAG_BYTES = 16
 const FORM = 3
 const OPENED_MAX = 10_000
 
-/** `service`: a key service that wraps new data keys (`isMaster`), or only unwraps those that it wrapped before. Null means that the master key is in the data folder. */
+/** `service`: a key service that wraps new data keys (`isMaster`), or only unwraps those that it wrapped before. Null
+ *  means that the master key is in the data folder. */
 export function createConfigKeys(box: SecretBox, service: { wrap: KeyWrap; isMaster: boolean } | null = null): ConfigKeys {
   const file = createFileWrap(box)
   const all = service === null ? [file] : [service.wrap, file]

@@ -42,7 +42,8 @@ const MARK = /^hmac:[0-9a-f]{16}$/
 export const isSecretMark = (value: string): boolean => MARK.test(value)
 const SEALED = /^sealed:([0-9a-f]{16}):([A-Za-z0-9_-]+)$/
 
-/** `held`: the spec that is kept now. A secret that stays the same stays the same sealed text, so that nothing is written when nothing changed. */
+/** `held`: the spec that is kept now. A secret that stays the same stays the same sealed text, so that nothing is
+ *  written when nothing changed. */
 export async function sealConfig(
   keys: ConfigKeys,
   id: ConfigId,
@@ -138,8 +139,8 @@ export interface FetchedValue {
 }
 
 /**
- * The spec with values that were read of its sources. `isChanged`: some value differs. Null means all of them, with their
- * versions, are there.
+ * The spec with values that were read of its sources. `isChanged`: some value differs. Null means all of them, with
+ * their versions, are there.
  */
 export async function keepFetched(
   keys: ConfigKeys,
@@ -226,7 +227,8 @@ const bindingIn = ({ hosts, firstUse }: HostBinding): HostBinding => ({
   ...(firstUse === undefined ? {} : { firstUse }),
 })
 
-/** Throws `credential_missing` for secrets that were sealed under keys that are not here, `values_missing` for a source that was never read, and `key_service_unavailable`. */
+/** Throws `credential_missing` for secrets that were sealed under keys that are not here, `values_missing` for a source
+ *  that was never read, and `key_service_unavailable`. */
 export async function openConfig(keys: ConfigKeys, id: ConfigId, spec: string): Promise<OpenedConfig> {
   const kept = keptSpec(spec)
   const texts = sealedTexts(kept)
@@ -267,15 +269,16 @@ export const isDue = (keys: ConfigKeys, spec: string): boolean => {
   return (sealedTexts(kept).length > 0 && (kept.rotation ?? '') !== keys.rotation) || isOfAnotherMaster(keys, spec)
 }
 
-/** Whether it has secrets without a data key, as a version before data keys sealed them, or a data key of another master key. */
+/** Whether it has secrets without a data key, as a version before data keys sealed them, or a data key of another
+ *  master key. */
 export function isOfAnotherMaster(keys: ConfigKeys, spec: string): boolean {
   const kept = keptSpec(spec)
   return sealedTexts(kept).length > 0 && (kept.key === undefined || !keys.isOfMaster(kept.key))
 }
 
 /**
- * The spec with its secrets sealed anew under another data key. `unopened`: so many of them do not open and stay as they
- * are; `spec` null: none opens.
+ * The spec with its secrets sealed anew under another data key. `unopened`: so many of them do not open and stay as
+ * they are; `spec` null: none opens.
  */
 export async function resealConfig(
   keys: ConfigKeys,

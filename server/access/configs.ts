@@ -9,10 +9,11 @@ import { bindConfig, bindingOf, type OpenedConfig, openConfig } from './config-s
 export interface Configs {
   /** Null if the project has no Config of that name. Throws `credential_missing` when its secrets cannot be opened. */
   read(project: string, name: string): Promise<OpenedConfig | null>
-  /** CG8: the secrets alone, to be sent as `use` says; throws `credential_missing` when there is no such Config, and `source_refused` for a host to which
-   *  it is not bound. The first use binds it. */
+  /** CG8: the secrets alone, to be sent as `use` says; throws `credential_missing` when there is no such Config, and
+   *  `source_refused` for a host to which it is not bound. The first use binds it. */
   credentials(project: string, name: string, use: CredentialUse): Promise<Readonly<Record<string, string>>>
-  /** SO56: the first of these Configs that is bound to the host of the URL. Null means none of them is. Binds nothing. */
+  /** SO56: the first of these Configs that is bound to the host of the URL. Null means none of them is. Binds nothing.
+   */
   boundTo(project: string, names: readonly string[], url: string): Promise<string | null>
 }
 

@@ -1,4 +1,5 @@
-// A new agent proves that it has a join token and that it holds the key it brings; from then on its identity is that key.
+// A new agent proves that it has a join token and that it holds the key it brings; from then on its identity is that
+// key.
 import { agentIdSchema, clusterIdSchema } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import {
@@ -98,7 +99,8 @@ export interface ProtocolRange {
 /** Versions of this build: from the oldest supported one to its own. */
 export const OWN_VERSIONS: ProtocolRange = { min: MIN_SUPPORTED_PROTOCOL_VERSION, max: PROTOCOL_VERSION }
 
-/** PL11: throws when they do not meet. The server's range goes with it, so that an agent that knows several chooses the greatest of both. */
+/** PL11: throws when they do not meet. The server's range goes with it, so that an agent that knows several chooses the
+ *  greatest of both. */
 export function checkProtocol(agent: ProtocolRange, server: ProtocolRange): void {
   if (agent.max >= server.min && agent.min <= server.max) return
   const range = ({ min, max }: ProtocolRange) => (min === max ? String(min) : `${min} to ${max}`)

@@ -9,7 +9,8 @@ export interface KeyWrap {
   readonly name: string
   /** Throws `key_service_unavailable` when it cannot be asked now. */
   wrap(key: Uint8Array, place: string): Promise<string>
-  /** The key. Null means that it was wrapped under a key that is not here or for another place, or changed. Throws `key_service_unavailable`. */
+  /** The key. Null means that it was wrapped under a key that is not here or for another place, or changed. Throws
+   *  `key_service_unavailable`. */
   unwrap(wrapped: string, place: string): Promise<Uint8Array | null>
   /** CG7: another master key wraps from now on; the earlier ones still unwrap. Null, or why the master key stays. */
   rotate(): Promise<string | null>

@@ -1,5 +1,5 @@
-// Agents that ask for a session and are not known: of a cluster that was removed, or that joined after the backup that this server was restored from.
-// Anybody can send an id, so the list is short and forgets the longest silent.
+// Agents that ask for a session and are not known: of a cluster that was removed, or that joined after the backup that
+// this server was restored from. Anybody can send an id, so the list is short and forgets the longest silent.
 import type { Clock } from '../../shared/runtime/clock.ts'
 
 export const KNOCKS_MAX = 200

@@ -1,5 +1,6 @@
-// The key of the MACs over sessions, nonces, webhook secrets and marks of renders: `mac.key`, one key a line, the newest first. The key before it is kept for webhooks
-// alone, because forges hold secrets that were made with it; the next rotation drops it.
+// The key of the MACs over sessions, nonces, webhook secrets and marks of renders: `mac.key`, one key a line, the
+// newest first. The key before it is kept for webhooks alone, because forges hold secrets that were made with it; the
+// next rotation drops it.
 import { createHmac, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { AppError } from '../../shared/protocol/error.ts'

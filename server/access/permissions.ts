@@ -1,4 +1,5 @@
-// Authorization of the API: each route declares a right, and on which object. A route that declares none does not start.
+// Authorization of the API: each route declares a right, and on which object. A route that declares none does not
+// start.
 import type { AccessKind, AccessVerb } from '../../shared/model/access-words.ts'
 import type { Ask } from '../fleet/rights.ts'
 
@@ -143,7 +144,8 @@ const RIGHT_OF_ROUTE: Readonly<Record<string, RouteRight>> = {
 
 export const DECLARED_ROUTES: readonly string[] = Object.keys(RIGHT_OF_ROUTE)
 
-/** `route`: the pattern of a route below /api/v1, such as `/clusters/:name`. A HEAD is answered as a GET is. Null: it declares no right. */
+/** `route`: the pattern of a route below /api/v1, such as `/clusters/:name`. A HEAD is answered as a GET is. Null: it
+ *  declares no right. */
 export const rightOf = (method: string, route: string): RouteRight | null =>
   RIGHT_OF_ROUTE[`${method === 'HEAD' ? 'GET' : method} ${route}`] ?? null
 

@@ -18,7 +18,8 @@ export interface SecretRotation {
   view(): RotationView | null
   /** Answers when a new master key is in use; the rest goes on behind it. While one is under way, this is that one. */
   begin(by: string): Promise<RotationView>
-  /** At a start: goes on with what was cut off, and seals under data keys what an earlier version sealed, or another master key wraps. */
+  /** At a start: goes on with what was cut off, and seals under data keys what an earlier version sealed, or another
+   *  master key wraps. */
   resume(): Promise<void>
   /** Resolves when nothing is under way. */
   settled(): Promise<void>
@@ -116,7 +117,8 @@ function doneEvent({ reason, by, masterKey }: RotationView, { configs, secrets, 
   return fleetEvent(nowMs, type, 'SecretKeyRotated', reason === 'rotation' ? `by ${by}: ${message}` : message, {})
 }
 
-/** Whether something that opens is sealed as an earlier version did, or its data key is wrapped by another master key. */
+/** Whether something that opens is sealed as an earlier version did, or its data key is wrapped by another master key.
+ */
 async function hasEarlier({ store, keys, pace }: SecretRotationDeps): Promise<boolean> {
   for await (const { project, name, spec } of allConfigs(store)) {
     await pace()

@@ -1,5 +1,6 @@
-// The sealing key of the fleet: keys/sealing.json, in backups with the other keys. Row keys are derived from it, one for each object, so nothing about them is stored. A fleet without
-// the file writes rows in clear, as versions before it did, until `skerry secrets seal --all` makes it.
+// The sealing key of the fleet: keys/sealing.json, in backups with the other keys. Row keys are derived from it, one
+// for each object, so nothing about them is stored. A fleet without the file writes rows in clear, as versions before
+// it did, until `skerry secrets seal --all` makes it.
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -26,7 +27,8 @@ const sealingFile = z.object({
   cleanMs: z.number().int().optional(),
 })
 
-/** The ids of its keys, the one that seals first, and since when nothing is in clear. Null means that it is no such file. */
+/** The ids of its keys, the one that seals first, and since when nothing is in clear. Null means that it is no such
+ *  file. */
 export function readSealingFile(text: string): { ids: string[]; cleanMs: number | null } | null {
   try {
     const { keys, cleanMs = null } = sealingFile.parse(JSON.parse(text))

@@ -1,5 +1,6 @@
-// Seals what must not lie readable on a disk: secrets of Configs, and what was rendered with them. AES-256-GCM under the keys of one file of the server's keys folder, which is in
-// backups with the other keys. A sealed text names its key, so that a new one can be put in front of the file and older texts still open.
+// Seals what must not lie readable on a disk: secrets of Configs, and what was rendered with them. AES-256-GCM under
+// the keys of one file of the server's keys folder, which is in backups with the other keys. A sealed text names its
+// key, so that a new one can be put in front of the file and older texts still open.
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,8 +19,8 @@ export interface SecretBox {
   macOf(text: string): string
   /** Whether it is sealed under the key that seals now, for its place. */
   isCurrent(sealed: Uint8Array): boolean
-  /** CG7: a new key seals from now on, and marks are made with a new one; what is sealed still opens. Does nothing while an earlier rotation is not finished.
-   *  Durable when it returns. */
+  /** CG7: a new key seals from now on, and marks are made with a new one; what is sealed still opens. Does nothing
+   *  while an earlier rotation is not finished. Durable when it returns. */
   rotate(): void
   /** Keys that seal no more are destroyed: what was sealed under them does not open any more. */
   forgetEarlier(): void

@@ -1,4 +1,5 @@
-// Files of secrets: made once with mode 0600, replaced whole and durably, and overwritten when another takes their place.
+// Files of secrets: made once with mode 0600, replaced whole and durably, and overwritten when another takes their
+// place.
 import { closeSync, fstatSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { syncPath } from '../../shared/adapters/sync-path.ts'
@@ -26,7 +27,8 @@ function writeWhole(path: string, text: string): void {
   syncPath(dirname(path))
 }
 
-/** The new file takes the name in one step; then what the old one held is overwritten, so that its blocks give nothing away either. */
+/** The new file takes the name in one step; then what the old one held is overwritten, so that its blocks give nothing
+ *  away either. */
 export function replaceSecret(path: string, text: string): void {
   const old = openSync(path, 'r+')
   try {

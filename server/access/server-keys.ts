@@ -1,6 +1,7 @@
-// The server's own secrets: the Ed25519 key that signs checkpoints and answers (its fingerprint is in every join token) and the keys of its MACs (`mac-keys.ts`). They
-// leave this folder only as a backup. A rotation (RP7) replaces the signing key and keeps of the old one only its public half, in the link that it signed
-// last. A revocation (RP9) is the word of the key that signs by then that the keys before one of them are trusted no more.
+// The server's own secrets: the Ed25519 key that signs checkpoints and answers (its fingerprint is in every join token)
+// and the keys of its MACs (`mac-keys.ts`). They leave this folder only as a backup. A rotation (RP7) replaces the
+// signing key and keeps of the old one only its public half, in the link that it signed last. A revocation (RP9) is the
+// word of the key that signs by then that the keys before one of them are trusted no more.
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -40,10 +41,12 @@ export interface ServerKeys extends Omit<MacKeys, 'rotate'> {
   /** Another one after each change of these keys: sessions end with it. */
   readonly generation: string
   sign(bytes: Uint8Array): string
-  /** RP7: a new key signs from now on, vouched for by the one before, which is destroyed. Durable when it returns; a crash in between leaves one of the two. */
+  /** RP7: a new key signs from now on, vouched for by the one before, which is destroyed. Durable when it returns; a
+   *  crash in between leaves one of the two. */
   rotate(nowMs: number): void
-  /** RP9: the keys before this one are trusted no more. Null means before the one that signs. Throws `not_found` for a key that is not remembered, and `conflict`
-   *  where the keys before it are revoked already. Durable when it returns. */
+  /** RP9: the keys before this one are trusted no more. Null means before the one that signs. Throws `not_found` for a
+   *  key that is not remembered, and `conflict` where the keys before it are revoked already. Durable when it returns.
+   */
   revoke(before: string | null, nowMs: number): void
   /** Ends every session. Secrets of webhooks are other ones from now on; those before count until the next time. */
   rotateMac(): void

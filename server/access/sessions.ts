@@ -29,10 +29,12 @@ export const SESSION_MS = 12 * 60 * 60_000
 export const NONCE_MS = 60_000
 /** Nonces that were used and are not yet too old; past it new sessions wait. Only a valid signature uses one up. */
 const NONCES_USED_MAX = 100_000
-/** SE9: of those that one agent used. It opens one session in twelve hours, and some more while its link is cut again and again. */
+/** SE9: of those that one agent used. It opens one session in twelve hours, and some more while its link is cut again
+ *  and again. */
 export const NONCES_OF_ONE_MAX = 100
 
-// token: agent id 8 bytes · incarnation 4 · expiry in seconds 4 · MAC 16. nonce: made at, ms 8 · random 8 · MAC 16. Both are 43 characters.
+// token: agent id 8 bytes · incarnation 4 · expiry in seconds 4 · MAC 16. nonce: made at, ms 8 · random 8 · MAC 16.
+// Both are 43 characters.
 const MAC_AT = 16
 /** Tokens that were unsealed before: a poll then costs no MAC. */
 const CLAIMS_MAX = 20_000
@@ -41,7 +43,8 @@ const SEALED_BYTES = 32
 export interface Sessions {
   /** For the 401 of a caller without a session. */
   nonce(): string
-  /** Throws `session_required` without a good nonce and signature, else what keeps this agent out. `turn` is awaited before anything is verified. */
+  /** Throws `session_required` without a good nonce and signature, else what keeps this agent out. `turn` is awaited
+   *  before anything is verified. */
   open(request: SessionRequest, turn?: () => Promise<void> | undefined): Promise<SessionAnswer>
   /** The caller of a request, or the AppError that it shall be answered with. */
   authorize(authorization: string | null): AgentRecord
@@ -229,7 +232,8 @@ async function raise(agentId: AgentId, held: number | null, agents: AgentIndex, 
   return incarnation
 }
 
-/** SL10: the identity key of the agent vouches for its recipient key. Its rows are sent anew, with their keys wrapped for the new one. */
+/** SL10: the identity key of the agent vouches for its recipient key. Its rows are sent anew, with their keys wrapped
+ *  for the new one. */
 async function takeRecipient(
   { agentId, clusterName, recipient: before }: AgentRecord,
   recipient: string,

@@ -1,5 +1,5 @@
-// Age keys that the operator gave this server (`--sops-keys`), for SOPS files that a program needs in clear. They stay in the
-// control process: a worker gets the data key of one file, for a project that may use the key.
+// Age keys that the operator gave this server (`--sops-keys`), for SOPS files that a program needs in clear. They stay
+// in the control process: a worker gets the data key of one file, for a project that may use the key.
 import { createHash } from 'node:crypto'
 import { openAge } from '../../shared/adapters/age.ts'
 import { type PlacedAgeKey, readAgeKeyFolder } from '../../shared/adapters/age-key-folder.ts'
@@ -15,7 +15,8 @@ export interface ServerSopsKeys {
 
 export const NO_SOPS_KEYS: ServerSopsKeys = { version: () => '', recipients: () => [], dataKey: async () => null }
 
-/** Read once: another key counts from the next start. Throws AppError `bad_options` for a folder with anything that cannot be used. */
+/** Read once: another key counts from the next start. Throws AppError `bad_options` for a folder with anything that
+ *  cannot be used. */
 export async function loadSopsKeys(folder: string): Promise<ServerSopsKeys> {
   const { keys, problems } = await readAgeKeyFolder(folder)
   if (problems.length > 0 || keys.length === 0)

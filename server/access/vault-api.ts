@@ -1,5 +1,5 @@
-// HashiCorp Vault and OpenBao over HTTP: signs in, keeps the token until shortly before its end, and signs in again when
-// it is refused. Errors name the address and the path, never what was sent or answered.
+// HashiCorp Vault and OpenBao over HTTP: signs in, keeps the token until shortly before its end, and signs in again
+// when it is refused. Errors name the address and the path, never what was sent or answered.
 import { z } from 'zod'
 import type { Clock } from '../../shared/runtime/clock.ts'
 

@@ -1,4 +1,5 @@
-// Deletes the oldest whole days of the audit log. A signed anchor stands in their place, so that what is left can still be verified.
+// Deletes the oldest whole days of the audit log. A signed anchor stands in their place, so that what is left can still
+// be verified.
 import { type AuditAnchor, auditAnchorBytes } from '../../shared/model/audit.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'

@@ -241,7 +241,8 @@ const REPORTS_A_TURN = 50
 type QuestionLookup = (subjects: readonly string[]) => Promise<ReadonlyMap<string, Confirmation>>
 type ReportingDeps = FleetActionsDeps & { questionsFor: QuestionLookup }
 
-/** One look for all reports that come in the same turn of the loop: after a commit ten thousand agents report, and few of them wait for a person. */
+/** One look for all reports that come in the same turn of the loop: after a commit ten thousand agents report, and few
+ *  of them wait for a person. */
 function questionLookup(store: Pick<Store, 'confirmationsFor'>): QuestionLookup {
   let gathering: { subjects: string[]; found: ReturnType<QuestionLookup> } | null = null
   const gather = () => {
@@ -259,7 +260,8 @@ function questionLookup(store: Pick<Store, 'confirmationsFor'>): QuestionLookup 
   }
 }
 
-/** An agent can say anything of anything: it has consequences only for services that its cluster has from here. Questions are opened one after the other. */
+/** An agent can say anything of anything: it has consequences only for services that its cluster has from here.
+ *  Questions are opened one after the other. */
 async function servicesReported(deps: ReportingDeps, cluster: ReportingCluster, reports: readonly StatusWrite[]): Promise<void> {
   const subjectOf = (key: string) => pruneSubject(cluster.clusterId, parseServiceKey(key))
   const questions = await deps.questionsFor(reports.map(({ key }) => subjectOf(key)))
@@ -281,7 +283,8 @@ async function servicesReported(deps: ReportingDeps, cluster: ReportingCluster, 
 const reportFailed = ({ log }: FleetActionsDeps, id: ServiceId, error: unknown): void =>
   log.warn('follow-up work of a report failed', { service: serviceKey(id), error: describeError(error) })
 
-/** TG12: a refused prune waits for a person as long as the agent refuses it. TG8: a removal that was carried out ends its order. */
+/** TG12: a refused prune waits for a person as long as the agent refuses it. TG8: a removal that was carried out ends
+ *  its order. */
 async function serviceReported(
   deps: FleetActionsDeps,
   { clusterId, clusterName: cluster }: ReportingCluster,

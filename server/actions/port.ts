@@ -27,7 +27,8 @@ export interface FleetActions {
    * service then.
    */
   takeBackDeletion(id: ServiceId, by: string): Promise<boolean>
-  /** Objects that are applied in the cluster stay. Resolves to false if there is no cluster of that name. Throws `conflict` for another version than `ifVersion`. */
+  /** Objects that are applied in the cluster stay. Resolves to false if there is no cluster of that name. Throws
+   *  `conflict` for another version than `ifVersion`. */
   deleteCluster(name: string, by: string, ifVersion?: number): Promise<boolean>
   /** Null if nothing of that id waits. `upTo`: as `Store.confirm` has it. */
   confirm(id: string, by: string, confirmed?: ConfirmedData, upTo?: number): Promise<Confirmation | null>
@@ -41,6 +42,7 @@ export interface FleetActions {
   allowSync(id: ServiceId, request: SyncRequest, by: string): Promise<SyncAnswer | null>
   /** Suspensions were ordered or lifted. Resolves when the rows of every cluster have them. */
   suspensionsChanged(): Promise<void>
-  /** Resources were created, changed or (a repository) deleted: all that one request did. Returns at once; the work follows. */
+  /** Resources were created, changed or (a repository) deleted: all that one request did. Returns at once; the work
+   *  follows. */
   onChanged(changed: readonly ChangedResource[], confirmed?: ConfirmedData): void
 }

@@ -246,7 +246,8 @@ function toldEffects(effectOf: typeof removalEffect) {
 
 type Reports = Map<ClusterId, Map<string, Array<HeldObjects['reported'][number]>>>
 
-/** Cluster by cluster for few clusters: a service may have reports of the whole fleet. Otherwise by whichever takes fewer reads. */
+/** Cluster by cluster for few clusters: a service may have reports of the whole fleet. Otherwise by whichever takes
+ *  fewer reads. */
 async function readReports(store: Pick<Store, 'listStatus'>, leavers: readonly Leaver[]): Promise<Reports> {
   const reports: Reports = new Map()
   if (leavers.length > REPORTS_READ_MAX) return reports

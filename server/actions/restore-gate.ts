@@ -1,5 +1,5 @@
-// RP2: while a server that was set back waits for a person, no agent gets a page from it. What shows that it was set back is its own word, signed by one of
-// its own keys: an agent can repeat it and not invent it.
+// RP2: while a server that was set back waits for a person, no agent gets a page from it. What shows that it was set
+// back is its own word, signed by one of its own keys: an agent can repeat it and not invent it.
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { checkpointBytes, type HeadProof } from '../../shared/protocol/frames.ts'
 import { followLinks, type KeyLink } from '../../shared/protocol/key-links.ts'
@@ -39,7 +39,8 @@ export interface RestoreGateDeps {
   log: Logger
 }
 
-/** A shard file that is ahead of the store is as good as a proof. Before the gate is made, which then finds it recorded. */
+/** A shard file that is ahead of the store is as good as a proof. Before the gate is made, which then finds it
+ *  recorded. */
 export const recordAhead =
   (store: Pick<Store, 'recordRestoreProofs' | 'restoreProofs' | 'appendEvents'>, clock: Clock) =>
   async (ahead: ReadonlyMap<ClusterId, number>): Promise<void> => {
@@ -83,7 +84,8 @@ export async function createRestoreGate(deps: RestoreGateDeps): Promise<RestoreG
       throw error
     })
   }
-  // A whole fleet comes back at once, and each commit waits for the disk: those after the first share theirs. What a crash loses is shown again.
+  // A whole fleet comes back at once, and each commit waits for the disk: those after the first share theirs. What a
+  // crash loses is shown again.
   let saving = false
   const saveSoon = () => {
     if (saving) return
@@ -143,7 +145,8 @@ export async function createRestoreGate(deps: RestoreGateDeps): Promise<RestoreG
   }
 }
 
-/** By any key that this server remembers and has not revoked, or that one of those vouched for in a time that is gone; for this cluster. */
+/** By any key that this server remembers and has not revoked, or that one of those vouched for in a time that is gone;
+ *  for this cluster. */
 function isOwnWord(
   clusterId: ClusterId,
   { hello, checkpoint }: HeadProof,

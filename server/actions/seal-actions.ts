@@ -1,5 +1,5 @@
-// `skerry secrets seal --all`: a fleet whose rows were written in clear seals them. Each step can be repeated, and the view says what is left, so that a server that is stopped in between
-// goes on when the command is given again.
+// `skerry secrets seal --all`: a fleet whose rows were written in clear seals them. Each step can be repeated, and the
+// view says what is left, so that a server that is stopped in between goes on when the command is given again.
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isSealed, isSecretRow, sealMarkOf } from '../../shared/kube/sealed-object.ts'
@@ -159,7 +159,8 @@ interface ClearSet {
   path: string
   sha256: string
   service: ServiceId
-  /** `certain`: it has a Secret in clear. `possible`: its service may read secrets of Configs. `former`: rows are sealed under an earlier key. */
+  /** `certain`: it has a Secret in clear. `possible`: its service may read secrets of Configs. `former`: rows are
+   *  sealed under an earlier key. */
   why: 'certain' | 'possible' | 'former'
 }
 

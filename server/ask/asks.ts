@@ -1,5 +1,5 @@
-// Questions to clusters. A question is put into the answer of the agent's open poll and never waits for an agent that is
-// away; its answer goes from the agent's requests to the reader and is stored nowhere. Sync is not held up: an agent
+// Questions to clusters. A question is put into the answer of the agent's open poll and never waits for an agent that
+// is away; its answer goes from the agent's requests to the reader and is stored nowhere. Sync is not held up: an agent
 // answers on other connections than the one of its poll.
 import type { ClusterId } from '../../shared/model/ids.ts'
 import {
@@ -24,7 +24,8 @@ export const AWAY_AFTER_MS = 10_000
 export const PICKUP_MS = 10_000
 /** Silence of an agent that took a question. */
 export const SILENCE_MS = 20_000
-/** A question that a poll took and of which nothing came is given to the next poll as well: the first answer may be lost. */
+/** A question that a poll took and of which nothing came is given to the next poll as well: the first answer may be
+ *  lost. */
 const AGAIN_AFTER_MS = 3_000
 const GRACE_MS = 5_000
 

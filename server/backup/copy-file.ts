@@ -1,4 +1,5 @@
-// Files of a backup, written whole and synced; what is read is hashed as it goes by, so that what was checked is what was written.
+// Files of a backup, written whole and synced; what is read is hashed as it goes by, so that what was checked is what
+// was written.
 import { createHash } from 'node:crypto'
 import { closeSync, constants, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'

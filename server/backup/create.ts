@@ -1,5 +1,5 @@
-// BK1: a backup of a server that runs or does not: one state of the fleet store, the keys, then the content that this state refers to (ST12 keeps it for a day).
-// Nothing has the backup's name before all of it is on the disk.
+// BK1: a backup of a server that runs or does not: one state of the fleet store, the keys, then the content that this
+// state refers to (ST12 keeps it for a day). Nothing has the backup's name before all of it is on the disk.
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { syncPath } from '../../shared/adapters/sync-path.ts'
@@ -102,7 +102,8 @@ async function fill(partial: string, options: CreateOptions, deps: BackupDeps): 
   return manifest
 }
 
-/** CG7: a rotation of the keys of secrets between the one and the other would leave a backup whose keys open nothing; then both are copied again. */
+/** CG7: a rotation of the keys of secrets between the one and the other would leave a backup whose keys open nothing;
+ *  then both are copied again. */
 async function copyStoreAndKeys(partial: string, { dataDir, withoutKeys, postgres }: CreateOptions, deps: BackupDeps) {
   for (let tries = 1; ; tries++) {
     const store = postgres ? null : await copyStore(dataDir, partial, deps)

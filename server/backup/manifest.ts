@@ -40,7 +40,8 @@ const manifestSchema = z.object({
   files: z.array(z.object({ path: z.enum([STORE, ...KEYS]), bytes: size, sha256 })).max(1 + KEYS.length),
   /** By SHA-256, sorted. */
   content: z.array(z.tuple([sha256, size])),
-  /** Content that was lost or damaged before this backup: only revisions of the past refer to it, or, if the database is not in the backup, it may be anything. */
+  /** Content that was lost or damaged before this backup: only revisions of the past refer to it, or, if the database
+   *  is not in the backup, it may be anything. */
   missing: z.array(sha256).default([]),
   /** Secrets of Configs that the keys in it do not open: they were sealed under a key that the server did not have. */
   unopened: size.default(0),

@@ -5,7 +5,8 @@ import { AppError } from '../../shared/protocol/error.ts'
 
 export const RESTORE_MARK = 'restore-unfinished'
 
-/** BK5: a server with half of its keys, content and store would tell agents less than the truth, or be unknown to them. */
+/** BK5: a server with half of its keys, content and store would tell agents less than the truth, or be unknown to them.
+ */
 export function refuseUnfinishedRestore(dataDir: string): void {
   if (!existsSync(join(dataDir, RESTORE_MARK))) return
   throw new AppError('data_unusable', {

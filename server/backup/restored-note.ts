@@ -1,5 +1,6 @@
-// The note that a restore leaves in the data folder. The next start of the server makes an entry of the audit log of it: the log in a backup ends before the restore, and
-// a restored store may need a migration before anything can be written into it.
+// The note that a restore leaves in the data folder. The next start of the server makes an entry of the audit log of
+// it: the log in a backup ends before the restore, and a restored store may need a migration before anything can be
+// written into it.
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// BK3: whether a backup is whole, before anybody needs it, and before anything of it is written. All that is wrong is named; links are not followed.
+// BK3: whether a backup is whole, before anybody needs it, and before anything of it is written. All that is wrong is
+// named; links are not followed.
 import { lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AppError } from '../../shared/protocol/error.ts'

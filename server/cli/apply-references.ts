@@ -16,7 +16,8 @@ interface Reference {
   name: string
 }
 
-/** One warning for each name that is neither on the server nor among `resources`. Of kinds that this token may not list nothing is said: what was applied is applied. */
+/** One warning for each name that is neither on the server nor among `resources`. Of kinds that this token may not list
+ *  nothing is said: what was applied is applied. */
 export async function referenceWarnings(client: Client, resources: readonly Applicable[]): Promise<string[]> {
   const named = resources.flatMap((resource) => referencesOf(resource).map((reference) => ({ ...reference, by: resource })))
   const known = new Map<string, readonly string[] | null>()

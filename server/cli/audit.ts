@@ -52,7 +52,8 @@ export async function listAudit(
   printItems(context, items, what, { output, ...(headers === undefined ? {} : { headers }) })
 }
 
-/** Prints who changed an object in a cluster: events that name the field manager of each drift, and the field managers of the live object. */
+/** Prints who changed an object in a cluster: events that name the field manager of each drift, and the field managers
+ *  of the live object. */
 async function listObject(
   context: Context,
   object: string,

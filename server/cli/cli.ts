@@ -128,7 +128,8 @@ function verbOf(command: CommandUnknownOpts): string {
 
 const GLOBAL_VALUES: readonly string[] = ['--server', '--server-ca', '--token', '--context']
 
-/** The first word that is neither an option nor the value of one; `help get` is about `get`. Null: the program itself was asked. */
+/** The first word that is neither an option nor the value of one; `help get` is about `get`. Null: the program itself
+ *  was asked. */
 export function typedVerb(argv: readonly string[]): string | null {
   for (let i = 0; i < argv.length; i++) {
     const word = argv[i] ?? ''

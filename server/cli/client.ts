@@ -1,4 +1,5 @@
-// The admin API over HTTP, as the command line needs it. Answers are checked by their schemas; problems become the errors that the server meant.
+// The admin API over HTTP, as the command line needs it. Answers are checked by their schemas; problems become the
+// errors that the server meant.
 import { z } from 'zod'
 import {
   API,
@@ -53,7 +54,8 @@ export interface Client {
   /** All pages, or as many items; an empty page also continues. */
   list<T extends z.ZodType>(path: string, item: T, query?: Query, pages?: Pages): Promise<z.infer<T>[]>
   send<T extends z.ZodType>(method: 'POST' | 'PUT' | 'DELETE', path: string, schema: T, body?: unknown): Promise<z.infer<T>>
-  /** Events of the stream of changes, from now on. It resumes after a lost connection, and throws errors of the start and those that no retry solves. */
+  /** Events of the stream of changes, from now on. It resumes after a lost connection, and throws errors of the start
+   *  and those that no retry solves. */
   follow(options: Omit<FollowOptions, 'after'>): AsyncGenerator<StreamEvent>
   /** The body of an answer as it comes. It is cut when nothing comes for a minute or so. */
   streamPost(path: string, body: unknown, signal: AbortSignal | undefined): Promise<AsyncIterable<Uint8Array>>

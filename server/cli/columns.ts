@@ -1,5 +1,5 @@
-// Columns that awk can cut: no cell is empty, only the last may hold spaces, widths count what a terminal shows. What agents and repositories wrote cannot
-// steer the terminal: control characters are shown, not sent.
+// Columns that awk can cut: no cell is empty, only the last may hold spaces, widths count what a terminal shows. What
+// agents and repositories wrote cannot steer the terminal: control characters are shown, not sent.
 import { commitText, type WrittenBy } from '../../shared/model/commits.ts'
 import { cutText } from '../../shared/runtime/cut-text.ts'
 
@@ -41,7 +41,8 @@ export interface TableStyle {
   /** Widths of an earlier print of the table: read and widened. */
   widths?: number[]
   wide: boolean
-  /** Columns of the terminal that a line has at most: what only `-o wide` shows is cut to that. Absent means that nothing is cut. */
+  /** Columns of the terminal that a line has at most: what only `-o wide` shows is cut to that. Absent means that
+   *  nothing is cut. */
   fit?: number
   headers: boolean
   colours: boolean

@@ -12,7 +12,8 @@ export type { Output }
 
 export interface Context {
   io: CliIo
-  /** Made when first asked for: `--help` and `version` need no server. `token`: in place of the one that options, environment or context name. */
+  /** Made when first asked for: `--help` and `version` need no server. `token`: in place of the one that options,
+   *  environment or context name. */
   client(token?: string): Client
   /** Where `client` goes. Throws if the contexts file is unusable or has no such context. */
   connection(): Connection

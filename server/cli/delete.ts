@@ -149,7 +149,8 @@ async function removeServices(context: Context, services: readonly string[], { p
   io.stderr.write(keptText(names, confirmed, null))
 }
 
-/** The names of data that a person confirms: those that an option names, and at a terminal those that were shown. `--yes` alone confirms none. */
+/** The names of data that a person confirms: those that an option names, and at a terminal those that were shown.
+ *  `--yes` alone confirms none. */
 export async function consentWithData(
   { io }: Context,
   question: string,

@@ -1,4 +1,5 @@
-// The filters of `get`, as parameters of the lists of the API. What a kind cannot be filtered by is refused: it would show more than was meant.
+// The filters of `get`, as parameters of the lists of the API. What a kind cannot be filtered by is refused: it would
+// show more than was meant.
 
 import type { Query } from '../../client/client.ts'
 import { parseSelectorText } from '../../shared/model/labels.ts'

@@ -1,4 +1,5 @@
-// health-check: the health of objects from files, as an agent would tell it, and which rule decides. Runs on this machine; a server is asked for its rules only with --from-server.
+// health-check: the health of objects from files, as an agent would tell it, and which rule decides. Runs on this
+// machine; a server is asked for its rules only with --from-server.
 import { compileFleetRule, compileServiceHealth } from '../../shared/adapters/cel.ts'
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
 import { decidingClass } from '../../shared/kube/claim-binding.ts'
@@ -40,7 +41,8 @@ interface Checked {
 const UNHEALTHY = 1
 const FAILED = 2
 
-/** HR7: resolves with the exit code: 0 when all objects are Healthy or Suspended, 1 when one is not, 2 when they cannot be judged. */
+/** HR7: resolves with the exit code: 0 when all objects are Healthy or Suspended, 1 when one is not, 2 when they cannot
+ *  be judged. */
 export async function healthCheck(context: Context, options: HealthCheckOptions): Promise<number> {
   try {
     const checked = await check(context, options)
@@ -126,7 +128,8 @@ interface Definition {
   versions?: Array<{ name?: string; subresources?: { status?: unknown } }>
 }
 
-/** By the given CRDs: whether the kind of an object has a status to report; undefined means that none of them defines it. */
+/** By the given CRDs: whether the kind of an object has a status to report; undefined means that none of them defines
+ *  it. */
 function reportsOf(definitions: readonly K8sObject[]): (object: K8sObject) => boolean | undefined {
   const known = new Map<string, boolean>()
   for (const { kind, metadata, spec } of definitions as Array<K8sObject & { spec?: Definition }>) {
@@ -144,7 +147,8 @@ const itemsOf = (value: unknown): readonly unknown[] =>
 
 type PlaceOf = (rule: HealthRuleResource, path: string) => string
 
-/** HR2: the rules of a service, then those of its project, then those of the fleet. Without a service, rules of all projects are asked. */
+/** HR2: the rules of a service, then those of its project, then those of the fleet. Without a service, rules of all
+ *  projects are asked. */
 async function judgeOf(service: ServiceResource | null, rules: readonly HealthRuleResource[], placeOf: PlaceOf) {
   const concerned = rules.filter((rule) => service === null || [FLEET, service.metadata.project].includes(projectOf(rule)))
   const rank = (rule: HealthRuleResource) => `${projectOf(rule) === FLEET ? 1 : 0} ${projectOf(rule)}/${rule.metadata.name}`

@@ -18,7 +18,8 @@ export interface CliIo {
   clock: Clock
   /** Starts a browser; absent where there is none. */
   openBrowser?(url: string): void
-  /** Starts another program and waits for its end. Null means that there is no such program. Absent where none may be started. */
+  /** Starts another program and waits for its end. Null means that there is no such program. Absent where none may be
+   *  started. */
   run?(command: readonly string[], stdin: string): Promise<{ code: number; out: string; err: string } | null>
   /** Ends `get --watch` and `events --follow`; without it, the end of the process does. */
   signal?: AbortSignal

@@ -1,4 +1,5 @@
-// Verbs that work on the data folder of a server, on its own machine: the server itself, backups, the doctor. What they do is handed in; here are their words.
+// Verbs that work on the data folder of a server, on its own machine: the server itself, backups, the doctor. What they
+// do is handed in; here are their words.
 import type { Command } from '@commander-js/extra-typings'
 import { Option } from '@commander-js/extra-typings'
 import { addOptions } from '../../shared/adapters/option-flags.ts'

@@ -1,4 +1,5 @@
-// The text of a removal: the objects that it deletes, and apart from them those that hold data, each by the name that confirms it.
+// The text of a removal: the objects that it deletes, and apart from them those that hold data, each by the name that
+// confirms it.
 import type { RemovalView } from '../../shared/model/removal-views.ts'
 import { countText, plainText } from './columns.ts'
 import type { CliIo } from './io.ts'
@@ -76,7 +77,8 @@ export const deletedCount = (removals: readonly RemovalView[]): number =>
 export const dataNames = (removals: readonly RemovalView[]): string[] =>
   [...new Set(removals.flatMap(({ holding }) => holding.map(({ name }) => name)))].sort()
 
-/** Asks about the deed, and then about the data that no option names. Null means that the person said no to the deed. */
+/** Asks about the deed, and then about the data that no option names. Null means that the person said no to the deed.
+ */
 export async function askWithData(
   io: CliIo,
   question: string,

@@ -1,4 +1,5 @@
-// Files, folders and stdin into resource documents. Problems carry file and line of the field that they are about, so that an editor can jump there.
+// Files, folders and stdin into resource documents. Problems carry file and line of the field that they are about, so
+// that an editor can jump there.
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
@@ -58,7 +59,8 @@ export interface ReadResource extends ReadDocument {
   resource: Applicable
 }
 
-/** Everything that the files hold, or everything that is wrong with them. `wrong`: those that could be read and are no resource. */
+/** Everything that the files hold, or everything that is wrong with them. `wrong`: those that could be read and are no
+ *  resource. */
 export function parseResources(files: readonly ResourceFile[]): { read: ReadResource[]; wrong: ReadDocument[]; problems: Problem[] } {
   const read: ReadResource[] = []
   const wrong: ReadDocument[] = []
@@ -97,7 +99,8 @@ function itemsOf(value: unknown): readonly unknown[] {
   return Array.isArray(value.items) ? value.items : [value]
 }
 
-/** The parser knows where mappings and lists begin; a field's own line is looked for from there on. Where it is missing: the line of its parent. */
+/** The parser knows where mappings and lists begin; a field's own line is looked for from there on. Where it is
+ *  missing: the line of its parent. */
 function lineOfField(
   document: unknown,
   segments: readonly PropertyKey[],

@@ -1,4 +1,5 @@
-// A list that has no end: one JSON document a line, or a table whose columns stay where they are until a wider word comes.
+// A list that has no end: one JSON document a line, or a table whose columns stay where they are until a wider word
+// comes.
 import { toYaml } from '../../shared/adapters/yaml.ts'
 import { type Column, renderTable } from './columns.ts'
 import { type Context, type PrintOptions, usesColour, wideStyle } from './context.ts'

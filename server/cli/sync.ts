@@ -1,4 +1,5 @@
-// sync: what waits for a person in a service with `sync.mode: manual`, shown object by object; and the yes to exactly that.
+// sync: what waits for a person in a service with `sync.mode: manual`, shown object by object; and the yes to exactly
+// that.
 import { shortRevision } from '../../shared/model/revision-text.ts'
 import {
   type SyncAnswer,

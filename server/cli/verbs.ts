@@ -1,4 +1,5 @@
-// The verbs of `skerry` by topic, and where their options and actions are. Only the verb that was typed is loaded: all of them take 80 ms.
+// The verbs of `skerry` by topic, and where their options and actions are. Only the verb that was typed is loaded: all
+// of them take 80 ms.
 import type { Command } from '@commander-js/extra-typings'
 import type { Context } from './context.ts'
 import { KINDS, kindHelp } from './kinds.ts'

@@ -3,7 +3,8 @@ import { nearest } from '../../shared/runtime/edit-distance.ts'
 import { UsageError } from './io.ts'
 import { JsonPathError, jsonPathValues, parseJsonPath, valueText } from './printing/jsonpath.ts'
 
-/** The parts of the views that conditions look at: a resource with its status, or a placement or an object, which is its own status. */
+/** The parts of the views that conditions look at: a resource with its status, or a placement or an object, which is
+ *  its own status. */
 export interface Waited {
   metadata?: { name: string }
   status?: WaitedStatus

@@ -1,4 +1,5 @@
-// Which of the things that are shown a change is about. Pure: a change names less than it touches, so in doubt it is all of them.
+// Which of the things that are shown a change is about. Pure: a change names less than it touches, so in doubt it is
+// all of them.
 
 import { ANY_SERVICE, type ChangeTopic, type ChangeView } from '../../shared/model/change.ts'
 import { FLEET, sourcesOf } from '../../shared/model/resources.ts'

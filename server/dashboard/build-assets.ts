@@ -1,4 +1,5 @@
-// The files of the dashboard, bundled and compressed when this program is built (a macro), so that the binary has them without their sources.
+// The files of the dashboard, bundled and compressed when this program is built (a macro), so that the binary has them
+// without their sources.
 import { rmSync } from 'node:fs'
 
 /** JSON of BuiltAssets. */

@@ -1,4 +1,5 @@
-// Brings shard files that could not take a publication to where the fleet store is (CU7): with the next publication of a cluster, and by itself after a backoff.
+// Brings shard files that could not take a publication to where the fleet store is (CU7): with the next publication of
+// a cluster, and by itself after a backoff.
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { type BackoffLimits, backoffMs } from '../../shared/runtime/backoff.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
@@ -19,7 +20,8 @@ export interface CatchUpDeps {
   pace?: Pace
 }
 
-/** Attempts in a row that may fail before the other clusters of a file are left for later. One cluster that fails by itself must not keep its neighbours behind. */
+/** Attempts in a row that may fail before the other clusters of a file are left for later. One cluster that fails by
+ *  itself must not keep its neighbours behind. */
 export const FAILURES_MAX = 2
 /** Clusters that catch up before publications have their turn. */
 const CLUSTERS_A_TURN = 20

@@ -1,4 +1,5 @@
-// Many deadlines on one timer: ten thousand polls wait at once, and a timer of its own would be most of what each of them costs.
+// Many deadlines on one timer: ten thousand polls wait at once, and a timer of its own would be most of what each of
+// them costs.
 import type { Clock } from '../../shared/runtime/clock.ts'
 
 export abstract class Deadline {

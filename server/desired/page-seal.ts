@@ -1,5 +1,6 @@
-// The keys of the sealed rows of a page, wrapped for the agent of one cluster. The rows themselves are the same for all clusters that share them; only these keys differ. One HPKE
-// encapsulation a cluster and process is enough: each further key is one AES-GCM.
+// The keys of the sealed rows of a page, wrapped for the agent of one cluster. The rows themselves are the same for all
+// clusters that share them; only these keys differ. One HPKE encapsulation a cluster and process is enough: each
+// further key is one AES-GCM.
 import { exportTo } from '../../shared/adapters/hpke.ts'
 import { sha256Hex } from '../../shared/kube/canonical.ts'
 import { objectKeyOf } from '../../shared/kube/sealed-object.ts'

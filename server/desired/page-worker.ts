@@ -1,5 +1,5 @@
-// Entry point of the Worker that reads what would block the server's main thread: bootstraps, re-bases, long deltas. One request at a time, in its own read
-// transactions; it signs nothing.
+// Entry point of the Worker that reads what would block the server's main thread: bootstraps, re-bases, long deltas.
+// One request at a time, in its own read transactions; it signs nothing.
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { LargeRead, WorkerAnswer } from './large-reads.ts'
 import { readBody } from './page-source.ts'

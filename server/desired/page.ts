@@ -53,7 +53,8 @@ export function encodePage(input: PageInput): WirePage {
   const checkpoint: Checkpoint = { t: 'checkpoint', ...covered, signature: sign(checkpointBytes(clusterId, hello, covered)) }
   const head = Buffer.from(`${JSON.stringify(hello)}\n${keys === undefined ? '' : `${keys.line}\n`}`)
   const tail = Buffer.from(`${JSON.stringify(checkpoint)}\n`)
-  // Hello and checkpoint are mostly hex digits: to compress those of thousands of clusters saves 200 bytes each and takes too long.
+  // Hello and checkpoint are mostly hex digits: to compress those of thousands of clusters saves 200 bytes each and
+  // takes too long.
   const own = body.common ? rawZstd : zstd
   if (body.packed) return { head: own(head), body, tail: own(tail), zstd: true }
   const plain = { head, body, tail, zstd: false }

@@ -1,5 +1,6 @@
-// The one way for revisions of services into clusters: content, then the fleet store, then the shard files (CU5). A crash in between is made good by replay at
-// the next start. A commit may reach every cluster of the fleet: what is equal in them is computed once, and between two batches the server answers others.
+// The one way for revisions of services into clusters: content, then the fleet store, then the shard files (CU5). A
+// crash in between is made good by replay at the next start. A commit may reach every cluster of the fleet: what is
+// equal in them is computed once, and between two batches the server answers others.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { isFleetRows, objectRowPrefix, type ServiceRow } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
@@ -23,7 +24,8 @@ export interface PublishDeps {
 }
 
 export interface Publication extends Omit<DesiredService, 'ordinal' | 'setSha'> {
-  /** Row id → canonical JSON; empty for a tombstone or a removal order. Clusters that get the same set share one map: it is encoded and stored once. */
+  /** Row id → canonical JSON; empty for a tombstone or a removal order. Clusters that get the same set share one map:
+   *  it is encoded and stored once. */
   objects: Objects
   /** RV3: an earlier revision of the service was aborted, and no agent may still get that one. Absent means false. */
   withdraw?: boolean
@@ -33,8 +35,9 @@ type Objects = ReadonlyMap<string, string>
 /** One durable commit of the fleet store is for this many clusters: a few milliseconds. */
 const BATCH = 128
 
-/** Which of them changed anything, in their order. Unchanged: neither store nor shard wrote anything (RV4). A shard file that takes nothing fails no publication: its
- *  clusters are noted in `shards.behind` and catch up later (CU7). Throws what fails before: content, the fleet store, a row past the limits. */
+/** Which of them changed anything, in their order. Unchanged: neither store nor shard wrote anything (RV4). A shard
+ *  file that takes nothing fails no publication: its clusters are noted in `shards.behind` and catch up later (CU7).
+ *  Throws what fails before: content, the fleet store, a row past the limits. */
 export async function publishRevisions(deps: PublishDeps, publications: readonly Publication[]): Promise<boolean[]> {
   const prepared = await prepare(deps, publications)
   const changed = new Set<Publication>()
@@ -180,7 +183,8 @@ function writeSingly(shards: Shards, chunk: readonly Revised[], error: unknown):
 }
 
 const NOTHING: Objects = new Map()
-/** Sets that are kept for a call. Clusters that follow one service have one or two; with more of them it costs less to read the shards. */
+/** Sets that are kept for a call. Clusters that follow one service have one or two; with more of them it costs less to
+ *  read the shards. */
 const SETS_BEFORE_MAX = 8
 
 async function setBefore(content: ContentStore, { before, setShas }: Prepared, setSha: string | null): Promise<Objects | null> {

@@ -1,5 +1,6 @@
-// The row lines of recent writes, held once for all clusters that got the same rows. A commit that reaches a thousand clusters writes one set of lines a thousand
-// times: they are made, hashed and compressed once, and no page of that commit reads the shard file.
+// The row lines of recent writes, held once for all clusters that got the same rows. A commit that reaches a thousand
+// clusters writes one set of lines a thousand times: they are made, hashed and compressed once, and no page of that
+// commit reads the shard file.
 import { sha256Hex } from '../../shared/kube/canonical.ts'
 import { sealMarkOf } from '../../shared/kube/sealed-object.ts'
 import { isBounded, type Row, rowLine } from '../../shared/protocol/frames.ts'
@@ -40,7 +41,8 @@ export class RecentLines {
 
 /** Longer lines are read from the shard file. */
 const CHARS_MAX = 64 * 1_024
-/** Agents fetch a page within seconds of the write, so this much is enough for a commit with other rows in each cluster. */
+/** Agents fetch a page within seconds of the write, so this much is enough for a commit with other rows in each
+ *  cluster. */
 const ALL_CHARS_MAX = 4 * 1_024 * 1_024
 
 /** One for all shard files of a server. */

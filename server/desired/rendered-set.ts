@@ -1,4 +1,5 @@
-// A service's object rows as immutable content: zstd over NDJSON of [row id, doc], sorted by id, so that equal sets are one file in the content store.
+// A service's object rows as immutable content: zstd over NDJSON of [row id, doc], sorted by id, so that equal sets are
+// one file in the content store.
 import { z } from 'zod'
 import { AppError } from '../../shared/protocol/error.ts'
 import { badRowDoc, badRowId } from '../../shared/protocol/frames.ts'
@@ -18,7 +19,8 @@ export function decodeRenderedSet(bytes: Uint8Array): Map<string, string> {
   return new Map(lines.map((line) => lineSchema.parse(JSON.parse(line))))
 }
 
-/** A row that breaks a rule of the page would be refused by the agent with its whole page, and again at every try: it must not get into a shard. */
+/** A row that breaks a rule of the page would be refused by the agent with its whole page, and again at every try: it
+ *  must not get into a shard. */
 export function checkRows(rows: Iterable<readonly [id: string, doc: string]>): void {
   for (const [id, doc] of rows) {
     const bad = badRowId(id) ?? badRowDoc(doc)

@@ -24,7 +24,8 @@ export interface ReplayDeps {
 const BATCH = 100
 const TELL_AFTER = 1_000
 
-/** Returns how many revisions were written. Fails when content is missing: serving a shard that lacks a revision would tell agents less than the truth. */
+/** Returns how many revisions were written. Fails when content is missing: serving a shard that lacks a revision would
+ *  tell agents less than the truth. */
 export async function replayShards({ store, content, shards, log, pace }: ReplayDeps): Promise<number> {
   const ordinals = [...(await store.clusterOrdinals())].map(([clusterId, ordinal]) => ({ clusterId, ordinal }))
   const lagging = byShard(

@@ -1,5 +1,5 @@
-// Row lines as they travel. What clusters share (the same service rolled out to a thousand of them) is compressed once: frames are kept by the SHA-256 of their
-// lines, the least recently used go first.
+// Row lines as they travel. What clusters share (the same service rolled out to a thousand of them) is compressed once:
+// frames are kept by the SHA-256 of their lines, the least recently used go first.
 import { sha256Hex } from '../../shared/kube/canonical.ts'
 import { zstd } from '../../shared/runtime/zstd.ts'
 import type { RowLines, SealedRow } from './row-lines.ts'

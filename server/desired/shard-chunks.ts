@@ -1,5 +1,5 @@
-// Many revisions in the order and in the portions in which shard files take them best. Neighbours in a file share its pages and are written together; a portion is
-// one transaction of one file, and few milliseconds.
+// Many revisions in the order and in the portions in which shard files take them best. Neighbours in a file share its
+// pages and are written together; a portion is one transaction of one file, and few milliseconds.
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { rowsToWrite } from './revision-changes.ts'
 import type { ServiceRevision, Shards } from './shards.ts'

@@ -26,13 +26,15 @@ CREATE TABLE cluster_ordinal (cluster TEXT PRIMARY KEY, ordinal INTEGER NOT NULL
 CREATE TABLE meta (db_id TEXT NOT NULL, term INTEGER NOT NULL, origin TEXT NOT NULL) STRICT;`
 const TABLE_NAMES = ['tx_log', 'tx_log_cluster', 'cluster_ordinal', 'meta']
 
-// Equal rows are left out before this; the WHERE holds where that is ever wrong: an update that changes nothing would still raise cr-sqlite's version in
-// memory, a restart would hand the number out again, and an agent whose cursor stands there would miss what comes with it (RV4).
+// Equal rows are left out before this; the WHERE holds where that is ever wrong: an update that changes nothing would
+// still raise cr-sqlite's version in memory, a restart would hand the number out again, and an agent whose cursor
+// stands there would miss what comes with it (RV4).
 const UPSERT = `INSERT INTO desired (cluster, id, doc) VALUES ($cluster, $id, $doc)
 ON CONFLICT (cluster, id) DO UPDATE SET doc = excluded.doc WHERE doc IS NOT excluded.doc`
 
-// A page that a crash kept from the disk is not missed by the others. Rows, clocks and log prove each other; nothing proves these, so that what the log does not
-// name is replayed (CU7). Most of that is there already, and writes nothing.
+// A page that a crash kept from the disk is not missed by the others. Rows, clocks and log prove each other; nothing
+// proves these, so that what the log does not name is replayed (CU7). Most of that is there already, and writes
+// nothing.
 const AS_LOGGED = `UPDATE cluster_ordinal SET ordinal =
   coalesce((SELECT max(t.ordinal) FROM tx_log t WHERE t.cluster = cluster_ordinal.cluster), 0)`
 
@@ -49,7 +51,8 @@ export interface ShardFile {
   /** One transaction. Of each the new head, or null when the revision is what the file holds already. */
   write(revisions: readonly ServiceRevision[]): Array<Position | null>
   head(clusterId: string): Position
-  /** For a cursor that was the head before the cluster's last write, where that write led, from memory. Null for any other: the file knows. */
+  /** For a cursor that was the head before the cluster's last write, where that write led, from memory. Null for any
+   *  other: the file knows. */
   led(clusterId: string, cursor: Position): KnownHead | null
   ordinal(clusterId: string): number
   /** The clusters of which it remembers anything. */

@@ -29,7 +29,8 @@ import { Transfers } from './transfers.ts'
 import { Waits } from './waits.ts'
 
 export const SHARD_COUNT = 16
-/** Its presence at start says that the last stop was not clean. Beside the files and synced, because their own pages are not. */
+/** Its presence at start says that the last stop was not clean. Beside the files and synced, because their own pages
+ *  are not. */
 const IN_USE = 'in-use'
 /** The bounds of reads on the main thread: a few milliseconds' work. */
 const SMALL: ReadBounds = { rows: 256, bytes: 512 * 1_024 }
@@ -79,7 +80,8 @@ export interface OpenedShards {
   /** Rebuilds a file, empty and under another dbId. Before anything is served. */
   remake(index: number): void
   pathOf(index: number): string
-  /** Closes a file, lets `whileClosed` put another in its place (compaction), and serves that from then on. Its clusters are woken. Synchronous. */
+  /** Closes a file, lets `whileClosed` put another in its place (compaction), and serves that from then on. Its
+   *  clusters are woken. Synchronous. */
   reopen(index: number, whileClosed: (path: string) => void): void
   /** Called with a file that could not be read or written, if the file may be the cause. */
   onTrouble(listener: (index: number) => void): void

@@ -1,5 +1,5 @@
-// Reads of one shard file on a plain read-only connection: no extension, no lock that a writer would feel. Runs on the main thread for what is small and in a
-// Worker for the rest.
+// Reads of one shard file on a plain read-only connection: no extension, no lock that a writer would feel. Runs on the
+// main thread for what is small and in a Worker for the rest.
 import { type Database, openSqlite } from '../../shared/adapters/sqlite.ts'
 import type { Position } from '../../shared/crdt/position.ts'
 import { EMPTY_HASH, rowHash } from '../../shared/crdt/row-hash.ts'
@@ -9,8 +9,8 @@ import { assert } from '../../shared/runtime/assert.ts'
 import { type ReadBounds, type RowLines, UNBOUNDED, writeLines } from './row-lines.ts'
 
 /**
- * The question of an agent: the rows after its cursor (null means everything), or everything but the buckets whose sums are
- * equal (PL9).
+ * The question of an agent: the rows after its cursor (null means everything), or everything but the buckets whose sums
+ * are equal (PL9).
  */
 export type Ask = { kind: 'pull'; cursor: Position | null; led?: KnownHead } | { kind: 'refetch'; sums: Uint8Array }
 
@@ -21,7 +21,8 @@ export interface KnownHead {
   to: Position
   count: number
   ordinal: number
-  /** Its rows; null when there are more. Through the writer’s own connection: each write empties the cache of every other one. */
+  /** Its rows; null when there are more. Through the writer’s own connection: each write empties the cache of every
+   *  other one. */
   delta(bounds: ReadBounds): RowLines | null
 }
 
@@ -39,7 +40,8 @@ export interface ShardReader {
   close(): void
 }
 
-/** Sixteen files with two or three connections each: at the scale of a large fleet more of it was measured to change nothing but the process's weight. */
+/** Sixteen files with two or three connections each: at the scale of a large fleet more of it was measured to change
+ *  nothing but the process's weight. */
 export const SHARD_CACHE_KIB = 512
 
 /** How the file came to be, and therefore what an agent with another dbId has met. */
@@ -66,8 +68,9 @@ interface Meta {
   siteId: string
 }
 
-// tx_log leads, so that the cost is that of what changed in this cluster, whatever its neighbours in the shard wrote meanwhile. A deleted row has
-// no base row, hence the LEFT JOIN; `-1` is cr-sqlite's cell for the whole row and its column version the causal length.
+// tx_log leads, so that the cost is that of what changed in this cluster, whatever its neighbours in the shard wrote
+// meanwhile. A deleted row has no base row, hence the LEFT JOIN; `-1` is cr-sqlite's cell for the whole row and its
+// column version the causal length.
 const DELTA = `
 SELECT p.id AS id, c.col_name AS cell, c.col_version AS colVersion, d.doc AS doc,
   (SELECT s.col_version FROM desired__crsql_clock s WHERE s.key = c.key AND s.col_name = '-1') AS cl
@@ -134,14 +137,16 @@ export function openShardReader(path: string): ShardReader {
 
 type Statements = ReturnType<typeof prepare>
 
-/** No transaction: one statement is a snapshot of its own (PL2). The rows of a commit to ten thousand clusters are read ten thousand times. */
+/** No transaction: one statement is a snapshot of its own (PL2). The rows of a commit to ten thousand clusters are read
+ *  ten thousand times. */
 function readKnown({ siteId }: Meta, { delta, ...led }: KnownHead, bounds: ReadBounds): ReadResult {
   const lines = delta(bounds)
   return lines === null ? { kind: 'large' } : { kind: 'rows', ...led, siteId, lines }
 }
 
 export interface DeltaReader {
-  /** Whether the rows of a cluster that are newer than a version of it are surely more than the bounds allow. Reads none of them. */
+  /** Whether the rows of a cluster that are newer than a version of it are surely more than the bounds allow. Reads
+   *  none of them. */
   isLarge(cluster: string, after: number, bounds: ReadBounds): boolean
   /** These rows; null when they are more. */
   lines(cluster: string, after: number, bounds: ReadBounds): RowLines | null
@@ -202,7 +207,8 @@ function refusalOf({ logged }: Statements, { dbId, origin }: Meta, cluster: stri
   return refetchReason(cursor, { dbId, origin, headDv, known })
 }
 
-/** PL1: null when a delta can answer the cursor. `known` is the log's entry at the cursor's dv, if that was ever a head of this cluster. */
+/** PL1: null when a delta can answer the cursor. `known` is the log's entry at the cursor's dv, if that was ever a head
+ *  of this cluster. */
 export function refetchReason(
   cursor: Position,
   shard: { dbId: string; origin: ShardOrigin; headDv: number; known: Pick<HeadRow, 'term' | 'hash'> | null },
@@ -214,8 +220,8 @@ export function refetchReason(
   return cursor.hash === shard.known.hash ? null : 'diverged'
 }
 
-/** A new file needs no tombstones and no history: from version 1 and causal length 1 every later change wins, so that clusters with equal rows get equal lines,
- *  whatever became of each before. */
+/** A new file needs no tombstones and no history: from version 1 and causal length 1 every later change wins, so that
+ *  clusters with equal rows get equal lines, whatever became of each before. */
 function* wholeRows(rows: Iterable<{ id: string; doc: string }>): Iterable<Row> {
   for (const { id, doc } of rows) yield { id, doc, colVersion: 1, cl: 1 }
 }
@@ -232,7 +238,8 @@ export function* deltaRows(changes: Iterable<ChangeRow>): Iterable<Row> {
   }
 }
 
-/** PL9: equal sums say that the agent has the same rows in that bucket. Read twice, in one order: once for the sums, then what differs. */
+/** PL9: equal sums say that the agent has the same rows in that bucket. Read twice, in one order: once for the sums,
+ *  then what differs. */
 function withoutEqualBuckets(all: () => Iterable<Row>, sums: Uint8Array): { rows: Iterable<Row>; keep?: string } {
   const count = BUCKET_COUNTS.find((buckets) => buckets * SUM_BYTES === sums.length)
   assert(count !== undefined, 'sums must be checked on arrival')

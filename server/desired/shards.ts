@@ -1,12 +1,13 @@
-// The port to the shard files: every cluster's desired rows in cr-sqlite, as its agent will pull them. Derived from the fleet store and
-// rebuildable from it; one db_version is one revision of one service in one cluster (CU6).
+// The port to the shard files: every cluster's desired rows in cr-sqlite, as its agent will pull them. Derived from the
+// fleet store and rebuildable from it; one db_version is one revision of one service in one cluster (CU6).
 import type { Position } from '../../shared/crdt/position.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { RefetchReason } from '../../shared/protocol/frames.ts'
 import type { TransferHead } from '../../shared/protocol/transfer.ts'
 import type { BehindClusters } from './behind.ts'
 
-/** The whole of a service in a cluster, or of its health rules (HEALTH_RULES, whose rows are `objects`). `serviceDoc: null` with no objects means that nothing is left of it. */
+/** The whole of a service in a cluster, or of its health rules (HEALTH_RULES, whose rows are `objects`). `serviceDoc:
+ *  null` with no objects means that nothing is left of it. */
 export interface ServiceRevision extends ServiceId {
   clusterId: ClusterId
   /** The cluster's transaction count in the fleet store (CU7). */
@@ -52,8 +53,9 @@ export interface Shards {
   readonly behind: BehindClusters
   /** Whether the agent said, since this process started, that its replica is of the shard file of now. */
   hasFetched(clusterId: ClusterId): boolean
-  /** Rows of each service that are not in `objects` are deleted. A revision without a changed row takes no version (RV4). All of them are of one shard file and
-   *  are written in one transaction, each with a version of its own (CU6): all or none. Synchronous. Wakes their clusters after commit. */
+  /** Rows of each service that are not in `objects` are deleted. A revision without a changed row takes no version
+   *  (RV4). All of them are of one shard file and are written in one transaction, each with a version of its own (CU6):
+   *  all or none. Synchronous. Wakes their clusters after commit. */
   writeRevisions(revisions: readonly ServiceRevision[]): Array<{ changed: boolean }>
   /** The file of a cluster. */
   shardOf(clusterId: ClusterId): number
@@ -62,7 +64,8 @@ export interface Shards {
   /** Forgets a removed cluster. */
   removeCluster(clusterId: ClusterId): void
   head(clusterId: ClusterId): Position
-  /** From the cursor (null means everything) to the head of one read transaction (PL1, PL2, PL7). What is small is read before this returns, what is large in a Worker. */
+  /** From the cursor (null means everything) to the head of one read transaction (PL1, PL2, PL7). What is small is read
+   *  before this returns, what is large in a Worker. */
   pull(clusterId: ClusterId, cursor: Position | null, accept: Accept): Promise<PullResult>
   /** A page that becomes a new file, without the buckets that are equal (PL9); `sums`: 0, 1, 16 or 256 of 16 bytes. */
   refetch(clusterId: ClusterId, sums: Uint8Array, accept: Accept): Promise<PullResult>

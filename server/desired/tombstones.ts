@@ -1,5 +1,6 @@
-// Removes what is left of services that left their clusters: status rows that a killed server left behind, and then the tombstones in the fleet store. A tombstone
-// is kept until the shard file has had it for an hour: a power loss may take the newest revisions from a file, which are then replayed from the store (CU7).
+// Removes what is left of services that left their clusters: status rows that a killed server left behind, and then the
+// tombstones in the fleet store. A tombstone is kept until the shard file has had it for an hour: a power loss may take
+// the newest revisions from a file, which are then replayed from the store (CU7).
 import type { ClusterId } from '../../shared/model/ids.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'

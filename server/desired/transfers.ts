@@ -1,5 +1,5 @@
-// PL3: pages that are too large for one answer, kept until their parts were fetched. Their rows are shared by all clusters that get the same; what is large lies in
-// the spool folder, which belongs to this process alone.
+// PL3: pages that are too large for one answer, kept until their parts were fetched. Their rows are shared by all
+// clusters that get the same; what is large lies in the spool folder, which belongs to this process alone.
 import { closeSync, mkdirSync, openSync, readSync, rmSync, writeFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -98,7 +98,8 @@ export class Transfers {
     return { transfer: head, bytes: this.part(clusterId, head.id, 0) ?? slice(transfer, 0) }
   }
 
-  /** Not in `open`: what an async function holds, the closures that are made in it hold too, and that would be the rows. */
+  /** Not in `open`: what an async function holds, the closures that are made in it hold too, and that would be the
+   *  rows. */
   #start(clusterId: ClusterId, page: WirePage, sliceBytes: number): Transfer {
     this.end(clusterId)
     const bytes = page.head.length + page.body.bytes.length + page.tail.length

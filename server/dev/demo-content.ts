@@ -1,4 +1,5 @@
-// The content of the demo fleet: sites by region, services by project as manifests in a Git repository, and what goes wrong where.
+// The content of the demo fleet: sites by region, services by project as manifests in a Git repository, and what goes
+// wrong where.
 import type { SiteChoice } from './demo-site.ts'
 
 interface Region {

@@ -1,4 +1,5 @@
-// A Git repository over smart HTTP on loopback for the demo data: `git http-backend` behind Bun.serve, and a clone beside it to commit with. Read-only from outside.
+// A Git repository over smart HTTP on loopback for the demo data: `git http-backend` behind Bun.serve, and a clone
+// beside it to commit with. Read-only from outside.
 import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { AppError } from '../../shared/protocol/error.ts'

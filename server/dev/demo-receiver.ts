@@ -1,5 +1,5 @@
-// Receivers of the notifications of the demo fleet, on loopback: one that takes every message, and one that refuses some,
-// so that the Notifications page shows delivered, waiting and failed messages.
+// Receivers of the notifications of the demo fleet, on loopback: one that takes every message, and one that refuses
+// some, so that the Notifications page shows delivered, waiting and failed messages.
 export interface DemoReceiver {
   readonly url: string
   stop(): Promise<void>

@@ -1,5 +1,5 @@
-// One simulated site of the demo fleet: an agent that joins, polls and reports through the real protocol, and a cluster that is made up. It applies what it receives after a
-// while, drifts, breaks and heals; it can be cut off.
+// One simulated site of the demo fleet: an agent that joins, polls and reports through the real protocol, and a cluster
+// that is made up. It applies what it receives after a while, drifts, breaks and heals; it can be cut off.
 import { randomBytes } from 'node:crypto'
 import { cursorText, type Position } from '../../shared/crdt/position.ts'
 import { refKey } from '../../shared/kube/object.ts'

@@ -1,4 +1,5 @@
-// `skerry dev`: a server on this machine to look at, in a temporary folder, with a one-time sign-in link; with --demo-data over a fleet of simulated clusters.
+// `skerry dev`: a server on this machine to look at, in a temporary folder, with a one-time sign-in link; with
+// --demo-data over a fleet of simulated clusters.
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -31,7 +32,8 @@ const self = (): string[] =>
 export const runDev = (flags: Flags, io: VerbIo): Promise<number> =>
   runVerb('dev', DEV_OPTIONS, flags, io, async ({ listen, demoData, clusters, still }) => {
     const stopped = new Promise<void>((resolve) => {
-      // A terminal sends a signal to the whole group of processes: one more is no reason to end without removing the folder.
+      // A terminal sends a signal to the whole group of processes: one more is no reason to end without removing the
+      // folder.
       const again = () => {
         io.onStop(again)
         resolve()

@@ -1,4 +1,5 @@
-// Whether the backups that the server schedules are made. A folder whose backups others make has no schedule, and nothing is found.
+// Whether the backups that the server schedules are made. A folder whose backups others make has no schedule, and
+// nothing is found.
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { isLate } from '../backup/archive/schedule.ts'
 import { readBackupState } from '../backup/archive/state.ts'

@@ -1,4 +1,5 @@
-// SB12: with what the server would render: each program with its version, and whether the sandbox works for it. Runs each once, away from the data folder.
+// SB12: with what the server would render: each program with its version, and whether the sandbox works for it. Runs
+// each once, away from the data folder.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

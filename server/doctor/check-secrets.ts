@@ -1,4 +1,5 @@
-// SL9: what a fleet still has in clear that seals, or should: rows of shard files, kept renders, and archives from before.
+// SL9: what a fleet still has in clear that seals, or should: rows of shard files, kept renders, and archives from
+// before.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'

@@ -202,8 +202,8 @@ function hold({ services, objects, ofFleet }: HeldCluster, id: string, doc: stri
 }
 
 /**
- * Null means that the file holds what the store wants. `setOf`: sets of the content store by their names; undefined for one that
- * cannot be read, which is reported elsewhere.
+ * Null means that the file holds what the store wants. `setOf`: sets of the content store by their names; undefined for
+ * one that cannot be read, which is reported elsewhere.
  */
 function judge(wanted: WantedCluster | undefined, held: HeldCluster, setOf: Sets): Verdict | null {
   const holds = held.ordinal > 0 || held.services.size > 0 || held.objects.size > 0 || held.ofFleet.size > 0

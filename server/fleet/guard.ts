@@ -1,5 +1,5 @@
-// The server's guard: which removals may go out at once and which wait for a person. Small numbers may always; a wrong selector or a wrong delete must not empty
-// a fleet. The agent has a guard of its own for the objects of a service.
+// The server's guard: which removals may go out at once and which wait for a person. Small numbers may always; a wrong
+// selector or a wrong delete must not empty a fleet. The agent has a guard of its own for the objects of a service.
 
 /** TG3: never too many. */
 export const REMOVALS_SMALL = 5

@@ -1,4 +1,5 @@
-// Objects that a service loses and another one of the same cluster gains: written into the loser's row, so that its agent does not delete them in between. Pure.
+// Objects that a service loses and another one of the same cluster gains: written into the loser's row, so that its
+// agent does not delete them in between. Pure.
 import { keyOutsideNamespaces } from '../../shared/kube/object.ts'
 import type { ServiceRow } from '../../shared/model/desired.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
@@ -19,7 +20,8 @@ export interface Gainer {
 
 /** Beyond it the order of publishing alone keeps them (gainers first). */
 const HANDOVERS_MAX = 1_000
-/** An object outside namespaces is wanted by one service or two; a name that more of them have in other namespaces is of a kind that lives in one. */
+/** An object outside namespaces is wanted by one service or two; a name that more of them have in other namespaces is
+ *  of a kind that lives in one. */
 const NAMESAKES_MAX = 3
 
 /** PR8: sorted; the same facts give the same. `lost`: keys of objects. */

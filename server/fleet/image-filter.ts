@@ -1,5 +1,5 @@
-// Tests the images of a workload by a part of their reference (`web:1.4`), or by name and version: `web<1.4`, `<=`, `>`,
-// `>=`. No reference has these signs. Pure.
+// Tests the images of a workload by a part of their reference (`web:1.4`), or by name and version: `web<1.4`, `<=`,
+// `>`, `>=`. No reference has these signs. Pure.
 
 export type ImageTest = (images: string) => boolean
 

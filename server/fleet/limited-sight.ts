@@ -1,5 +1,5 @@
-// A service as a caller sees it who may read it in some clusters only. Pure. What the service is in these clusters stays
-// the same; names, label values and errors of other clusters are left out.
+// A service as a caller sees it who may read it in some clusters only. Pure. What the service is in these clusters
+// stays the same; names, label values and errors of other clusters are left out.
 import { type LabelSelector, type Labels, matchesSelector } from '../../shared/model/labels.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 import { nameList } from './placements-summary.ts'
@@ -31,7 +31,8 @@ export function specIn({ overrides, ...spec }: ServiceSpec, clusters: readonly S
   }
 }
 
-/** A selector that selects the same of these clusters, without values that none of them has. Null means that it selects none. */
+/** A selector that selects the same of these clusters, without values that none of them has. Null means that it selects
+ *  none. */
 export function selectorIn(selector: LabelSelector, seen: readonly Labels[]): LabelSelector | null {
   if (!seen.some((labels) => matchesSelector(labels, selector))) return null
   const { matchLabels, matchExpressions } = selector

@@ -45,8 +45,8 @@ interface Moved {
 }
 
 /**
- * The moves of one resource. `waiting`: why services may not leave yet, by key, of those that are looked at. `isShown`: services that may be named;
- * the others only count. Null if nothing moves.
+ * The moves of one resource. `waiting`: why services may not leave yet, by key, of those that are looked at. `isShown`:
+ * services that may be named; the others only count. Null if nothing moves.
  */
 export function moveView(
   resource: Pick<MoveView, 'kind' | 'project' | 'name'>,
@@ -103,7 +103,8 @@ export interface LeavingTally {
   facts(): LeavingFacts
 }
 
-/** Counts row by row and cluster by cluster, so that the caller can count ten thousand of them in slices. `clusters`: all of them, as they will be. */
+/** Counts row by row and cluster by cluster, so that the caller can count ten thousand of them in slices. `clusters`:
+ *  all of them, as they will be. */
 export function leavingTally(
   { after }: Pick<MovingService, 'after'>,
   clusters: ReadonlyMap<ClusterId, TargetCluster>,
@@ -134,7 +135,8 @@ export function leavingTally(
   }
 }
 
-/** Why a service leaves nothing until a person says yes. Null means that it leaves at once. `asked`: what is asked already of its leaving. */
+/** Why a service leaves nothing until a person says yes. Null means that it leaves at once. `asked`: what is asked
+ *  already of its leaving. */
 export function whyLeavingWaits({ after }: Pick<MovingService, 'after'>, facts: LeavingFacts, asked: Confirmation | null): string | null {
   const { leaving } = facts
   const verdict = guardRemovals({ cause: 'left_targets', protect: after.protect, ...facts, leaving: leaving.length })

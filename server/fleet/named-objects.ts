@@ -1,5 +1,6 @@
-// Keys of objects, by which services are compared. The server does not know of every kind whether it lives in a namespace: the key of such an object holds the
-// namespace of its service, and an object outside namespaces has another key in each service. Pure.
+// Keys of objects, by which services are compared. The server does not know of every kind whether it lives in a
+// namespace: the key of such an object holds the namespace of its service, and an object outside namespaces has another
+// key in each service. Pure.
 import { keyOutsideNamespaces, parseRefKey } from '../../shared/kube/object.ts'
 import { type DeclaredScopes, scopeOf } from '../render/kind-scope.ts'
 

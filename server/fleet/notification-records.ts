@@ -1,7 +1,8 @@
 // A message to one sink, as the store keeps it: what it says, how far its delivery is, and what the sink called it.
 import type { Severity } from '../../shared/model/notifications.ts'
 
-/** `open`: it may still change. `closed`: it is told. `dead`: it could not be delivered, and is not tried again by itself. */
+/** `open`: it may still change. `closed`: it is told. `dead`: it could not be delivered, and is not tried again by
+ *  itself. */
 export type NotificationState = 'open' | 'closed' | 'dead'
 
 /** A group of events of one route. */

@@ -30,7 +30,8 @@ const hasWords = (one: PlacementWords, { sync, health }: PlacementWords): boolea
 export const severity = (state: PlacementWords): number =>
   HEALTH_WORST.indexOf(state.health) * SYNC_WORST.length + SYNC_WORST.indexOf(state.sync)
 
-/** The first `count` of the items in the order of their keys. It sorts no more than those: there may be one item for each cluster. */
+/** The first `count` of the items in the order of their keys. It sorts no more than those: there may be one item for
+ *  each cluster. */
 export function firstByKey<T>(items: readonly T[], keyOf: (item: T) => string, count: number): T[] {
   const first: Array<{ key: string; item: T }> = []
   for (const item of items) {

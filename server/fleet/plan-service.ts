@@ -33,8 +33,8 @@ export interface PlanInput {
   /** The person, if still known. */
   deletedBy: string | null
   /**
-   * Null means that there is no good render of the current content and spec. Then no cluster joins, changes or leaves (TG6); a
-   * deletion continues.
+   * Null means that there is no good render of the current content and spec. Then no cluster joins, changes or leaves
+   * (TG6); a deletion continues.
    */
   render: (Origin & { in(clusterId: ClusterId): PlannedRender | null }) | null
   clusters: readonly TargetCluster[]

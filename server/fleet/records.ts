@@ -135,7 +135,8 @@ export interface Revision {
   generation: number
   digest: string
   objectCount: number
-  /** Content-store key of its rendered set; null until a cluster got it, when it has no objects, and with several variants. */
+  /** Content-store key of its rendered set; null until a cluster got it, when it has no objects, and with several
+   *  variants. */
   setSha: string | null
   renderedMs: number
   /** That shall have it now, or one of its variants. */
@@ -195,11 +196,12 @@ export interface DesiredService extends ServiceId {
   doc: ServiceRow | null
   /** Content-store key of the rendered set (zstd NDJSON of [row id, doc]); null when there are no object rows. */
   setSha: string | null
-  /** Canonical JSON of the selector and excludes that placed it here: tells a changed selector from a changed cluster. */
+  /** Canonical JSON of the selector and excludes that placed it here: tells a changed selector from a changed cluster.
+   */
   placedBy: string
   /**
-   * Names the cluster's facts for which its objects were made (RL5). Absent means that its render read none. With `factsOnly`
-   * those of before, absent: of several.
+   * Names the cluster's facts for which its objects were made (RL5). Absent means that its render read none. With
+   * `factsOnly` those of before, absent: of several.
    */
   factsKey?: string
   /** Names the values at all places where its render looked, if a program took part in it (RL6). */
@@ -362,13 +364,14 @@ export interface FleetEvent {
 /** Before it is in the stream. */
 export type UnnumberedEvent = Omit<FleetEvent, 'id'>
 
-/** Something that waits for a person. `subject` is unique: opening it again with the same token and no further name keeps id and yes, with anything else it
- *  becomes a new question with a new id. */
+/** Something that waits for a person. `subject` is unique: opening it again with the same token and no further name
+ *  keeps id and yes, with anything else it becomes a new question with a new id. */
 export interface Confirmation {
   /** Short, typed by people: 6 letters and digits. */
   id: string
   kind: 'remove_service' | 'leave_targets' | 'prune' | 'sync' | 'release'
-  /** `remove_service/<project>/<name>`, `leave_targets/<project>/<name>`, `release/<project>/<name>`, `prune/<cluster id>/<project>/<name>`, `sync/<project>/<name>/<of digest and clusters>`. */
+  /** `remove_service/<project>/<name>`, `leave_targets/<project>/<name>`, `release/<project>/<name>`, `prune/<cluster
+   *  id>/<project>/<name>`, `sync/<project>/<name>/<of digest and clusters>`. */
   subject: string
   project: string
   service: string

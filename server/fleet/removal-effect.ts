@@ -1,5 +1,6 @@
-// The objects that the removal of a service deletes in one cluster, from the reports of its agent and the rows that it was sent. Pure. The agent has the last word: it sees what the objects hold at
-// the moment of their deletion, and keeps more than this, never less (RM1, RM3).
+// The objects that the removal of a service deletes in one cluster, from the reports of its agent and the rows that it
+// was sent. Pure. The agent has the last word: it sees what the objects hold at the moment of their deletion, and keeps
+// more than this, never less (RM1, RM3).
 import { CLAIMS_LOST, deletionName, lossKind, lossText, takesAlong } from '../../shared/kube/data-loss.ts'
 import { allowsPrune, keepMark, keepsFrom } from '../../shared/kube/keep-marks.ts'
 import { type K8sObject, type ObjectRef, refKey } from '../../shared/kube/object.ts'
@@ -8,7 +9,8 @@ import type { ServiceRow } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import type { RemovalView } from '../../shared/model/removal-views.ts'
 
-/** Names that a person confirmed with what is lost, by service key and cluster: of objects that were shown, and no others. */
+/** Names that a person confirmed with what is lost, by service key and cluster: of objects that were shown, and no
+ *  others. */
 export type ConfirmedData = ReadonlyMap<string, ReadonlyMap<ClusterId, readonly string[]>>
 
 export interface HeldObjects {
@@ -18,7 +20,8 @@ export interface HeldObjects {
   sent: ReadonlyMap<string, { ref: ObjectRef; object: K8sObject }> | null
   /** The last report of the agent for each object; empty if it reported nothing of the service yet. */
   reported: ReadonlyArray<{ ref: ObjectRef; reason: string }>
-  /** PR8: the service that takes over the object of that key, `project/service`. Null means none. Undefined: none for any object. */
+  /** PR8: the service that takes over the object of that key, `project/service`. Null means none. Undefined: none for
+   *  any object. */
   takenBy?: ((object: string) => string | null) | undefined
 }
 

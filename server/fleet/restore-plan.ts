@@ -23,8 +23,9 @@ export interface RestoreInput {
 
 export interface PlannedRestore {
   view: RestoreClusterView
-  /** Rows to be marked `restored`: all of them. An agent that reports the same revision proves nothing: its disk may have lost the same revisions as the server, or
-   *  the turn that brings a newer one is not over yet. Where nothing has to be deleted the mark changes nothing. */
+  /** Rows to be marked `restored`: all of them. An agent that reports the same revision proves nothing: its disk may
+   *  have lost the same revisions as the server, or the turn that brings a newer one is not over yet. Where nothing has
+   *  to be deleted the mark changes nothing. */
   marked: DesiredService[]
 }
 

@@ -46,7 +46,8 @@ export type Scope = readonly Place[]
 const everywhere = (place: Place): boolean => place.projects === null && place.services === null && place.clusters === null
 export const isEverywhere = (scope: Scope): boolean => scope.some(everywhere)
 
-/** Verbs that a grant for some clusters gives: they stay within a cluster. A write of a service reaches all of its clusters. */
+/** Verbs that a grant for some clusters gives: they stay within a cluster. A write of a service reaches all of its
+ *  clusters. */
 const WITHIN_CLUSTER: ReadonlySet<AccessVerb> = new Set(['read', 'sync', 'confirm', 'suspend', 'live:read', 'logs:read', 'restart'])
 
 const has = <T>(list: ReadonlyArray<T | '*'>, one: T): boolean => list.includes(one) || list.includes('*')
@@ -93,7 +94,8 @@ export function scopeOf(grants: readonly Grant[], verb: AccessVerb, kind: Access
   return projects.size === 0 ? parts : [{ projects: [...projects].sort(), services: null, clusters: null }, ...parts]
 }
 
-/** Whether a service is in scope; `labels`: in a cluster with these. Without them a place that is limited to clusters counts, too. */
+/** Whether a service is in scope; `labels`: in a cluster with these. Without them a place that is limited to clusters
+ *  counts, too. */
 export const serviceInScope = (scope: Scope, { project, service }: ServiceId, labels?: Labels): boolean =>
   scope.some(
     ({ projects, services, clusters }) =>

@@ -173,7 +173,8 @@ export interface ServiceInput {
   placements: PlacementsSummary
   /** Clusters that still have a service which is being deleted. */
   remaining: readonly string[]
-  /** Targets of a service that is placed nowhere; `young`: those of them that joined just now and have not said what they serve (FA6). Absent means that there are none. */
+  /** Targets of a service that is placed nowhere; `young`: those of them that joined just now and have not said what
+   *  they serve (FA6). Absent means that there are none. */
   waiting?: { young: readonly string[]; others: readonly string[] }
   /** PJ11: how many targets its project leaves out. Absent means none, or not looked for. */
   leftOut?: number
@@ -217,7 +218,8 @@ function withSuspensions(state: State, suspensions: readonly OrderedSuspension[]
   }
 }
 
-/** SU8: what a person has to do besides keeps its reason; the suspension begins the message, which a narrow table cuts at its end. */
+/** SU8: what a person has to do besides keeps its reason; the suspension begins the message, which a narrow table cuts
+ *  at its end. */
 function withSuspension(state: State, suspension: OrderedSuspension | undefined): State {
   if (suspension === undefined) return state
   const message = suspendedText(suspension, suspension)

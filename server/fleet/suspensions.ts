@@ -1,4 +1,5 @@
-// Suspensions as they are stored and shown: resources that no file names, so that applying a service again lifts none. Pure.
+// Suspensions as they are stored and shown: resources that no file names, so that applying a service again lifts none.
+// Pure.
 import { FLEET } from '../../shared/model/resources.ts'
 import { type SuspendedScope, type Suspension, type SuspensionView, suspensionSchema } from '../../shared/model/suspension.ts'
 import type { ResourceKey, StoredResource } from './records.ts'

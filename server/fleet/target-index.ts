@@ -19,7 +19,8 @@ interface Entry extends IndexedService {
 
 type Service = Pick<StoredResource, 'project' | 'name' | 'spec' | 'deletingMs'>
 
-/** A place is a label (`env=prod`) or its key (`env`): a cluster without it is no target of the services there. This one is for services whose selector demands none. */
+/** A place is a label (`env=prod`) or its key (`env`): a cluster without it is no target of the services there. This
+ *  one is for services whose selector demands none. */
 const ANYWHERE = ''
 const hasValue = (key: string, value: string): string => `${key}=${value}`
 
@@ -73,7 +74,8 @@ export class TargetIndex {
     if (held?.size === 0) this.#byPlace.delete(place)
   }
 
-  /** One demand of the selector, the one that fewest services share: a cluster fulfils it in at most one of its places. */
+  /** One demand of the selector, the one that fewest services share: a cluster fulfils it in at most one of its places.
+   */
   #placesOf({ matchLabels = {}, matchExpressions = [] }: ServiceSpec['targets']['selector']): readonly string[] {
     const demands: string[][] = Object.entries(matchLabels).map(([key, value]) => [hasValue(key, value)])
     for (const rule of matchExpressions) {

@@ -35,7 +35,8 @@ export const isTarget = (labels: Labels, { selector, exclude, destinations }: Ta
 
 export type TargetTest = typeof isTarget
 
-/** `isTarget` that evaluates each pair of targets and labels once. It knows both by identity: labels that are equal should be one object. */
+/** `isTarget` that evaluates each pair of targets and labels once. It knows both by identity: labels that are equal
+ *  should be one object. */
 export function createTargetMemo(evaluate: TargetTest = isTarget): TargetTest {
   const known = new WeakMap<Targets, Map<Labels, boolean>>()
   return (labels, targets) => {

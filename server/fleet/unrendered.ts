@@ -1,4 +1,5 @@
-// Clusters that are targets of a service which cannot be rendered for them: what of them is remembered with the error, and what people see of it. Pure.
+// Clusters that are targets of a service which cannot be rendered for them: what of them is remembered with the error,
+// and what people see of it. Pure.
 
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
@@ -61,7 +62,8 @@ export interface FailingIn {
   isCut: boolean
 }
 
-/** `targets`: asked for only where there are more than are named. Those were named in the order of their names, so that the others are the targets behind the last of them. */
+/** `targets`: asked for only where there are more than are named. Those were named in the order of their names, so that
+ *  the others are the targets behind the last of them. */
 export function failingIn({ failing = [] }: Pick<StoredError, 'failing'>, targets: () => ServiceSpec['targets']): FailingIn {
   const named = new Map(failing.flatMap((group) => group.without.map((name): [string, FailingClusters] => [name, group])))
   const keeping = new Map(failing.flatMap((group) => group.keeping.map((name): [string, FailingClusters] => [name, group])))

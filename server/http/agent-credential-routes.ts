@@ -1,4 +1,5 @@
-// Credentials of agents: one key for each cluster, made by its agent when it joined. They are revoked by `spec.revoked` of the Cluster.
+// Credentials of agents: one key for each cluster, made by its agent when it joined. They are revoked by `spec.revoked`
+// of the Cluster.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { agentIdSchema } from '../../shared/model/ids.ts'

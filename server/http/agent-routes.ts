@@ -1,5 +1,5 @@
-// The agent API as a plain function of a request. The cluster always comes from the credential, never from URL or body; everything an agent sends is
-// bounded before it is parsed.
+// The agent API as a plain function of a request. The cluster always comes from the credential, never from URL or body;
+// everything an agent sends is bounded before it is parsed.
 import { z } from 'zod'
 import { ANSWERS } from '../../shared/protocol/ask.ts'
 import { AppError } from '../../shared/protocol/error.ts'
@@ -50,7 +50,8 @@ export type AgentRoutes = (request: Request, context: RequestContext) => Promise
 
 const statusEnvelope = statusRequestSchema.extend({ rows: z.array(z.unknown()).max(STATUS_ROWS_MAX) })
 
-/** AR2: for joins and for sessions, each by itself: the fleet that comes back needs no room that strangers with made-up tokens can take. */
+/** AR2: for joins and for sessions, each by itself: the fleet that comes back needs no room that strangers with made-up
+ *  tokens can take. */
 const STRANGERS = { bytesMax: 16 * 1_024 * 1_024, ofOneBytesMax: 4 * 1_024 * 1_024, bodyMs: 10_000 } as const satisfies StrangerLimits
 /** AR2: of pushes that still come in. */
 const PUSHES_BYTES_MAX = 64 * 1_024 * 1_024

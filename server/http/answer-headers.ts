@@ -1,4 +1,5 @@
-// Headers that every answer to people and browsers carries. Answers to agents have none of them: no browser reads those, and each poll pays for its bytes.
+// Headers that every answer to people and browsers carries. Answers to agents have none of them: no browser reads
+// those, and each poll pays for its bytes.
 
 export interface SecureHeaders {
   /** HT4: adds what the answer does not say itself. */

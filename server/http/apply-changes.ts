@@ -18,7 +18,8 @@ interface Planned {
   held: StoredResource | null
 }
 
-/** TG19. In the order of the resources; of those that change nothing of this kind there is none. `left`: changes beyond the first of each resource. */
+/** TG19. In the order of the resources; of those that change nothing of this kind there is none. `left`: changes beyond
+ *  the first of each resource. */
 export async function readChangesInPlace(
   { store, clock, isShown = () => true }: Pick<AdminDeps, 'store' | 'clock'> & { isShown?: IsShown },
   planned: readonly Planned[],

@@ -1,5 +1,6 @@
-// Effects of an apply on objects where a service stays, and objects that a new service takes over. It renders the old and the new
-// spec for a few representative clusters: in a dry run all of them, before a write as many as fit in a short time.
+// Effects of an apply on objects where a service stays, and objects that a new service takes over. It renders the old
+// and the new spec for a few representative clusters: in a dry run all of them, before a write as many as fit in a
+// short time.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ApplyEffectView } from '../../shared/model/apply-views.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'

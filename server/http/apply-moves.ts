@@ -264,7 +264,8 @@ async function fleetFacts(
   return tally.facts()
 }
 
-/** Costs as much as clusters leave, or have an order to. Null means that the service has other targets than those that placed it, and all clusters are to be asked. */
+/** Costs as much as clusters leave, or have an order to. Null means that the service has other targets than those that
+ *  placed it, and all clusters are to be asked. */
 async function relabelledFacts(
   { store, takes, relabelled, changed }: Asking,
   service: MovingService,

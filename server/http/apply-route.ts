@@ -40,7 +40,8 @@ const KIND_ORDER: Record<Applicable['kind'], number> = {
   ...{ Config: 1, HealthRule: 1, Repository: 2, NotificationSink: 2, NotificationRoute: 3, Cluster: 3, Service: 4 },
 }
 
-/** Pure: what the documents say, or everything that is wrong with them. `places`: the index of each resource among the documents. `wrong`: those that are none. */
+/** Pure: what the documents say, or everything that is wrong with them. `places`: the index of each resource among the
+ *  documents. `wrong`: those that are none. */
 export function parseApplicables(documents: readonly unknown[]): {
   resources: Applicable[]
   places: number[]
@@ -86,7 +87,8 @@ export function applyRoute(deps: AdminDeps) {
   })
 }
 
-/** `effects=true` in the query: a write names its effects on objects, too. A server that does not know it ignores it. */
+/** `effects=true` in the query: a write names its effects on objects, too. A server that does not know it ignores it.
+ */
 async function apply(deps: AdminDeps, body: unknown, query: { effects: 'true' | 'false' }, by: Principal): Promise<ApplyAnswer> {
   const request = applyRequestSchema.safeParse(body)
   if (!request.success) {

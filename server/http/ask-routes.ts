@@ -1,4 +1,5 @@
-// POST /clusters/:name/ask: a question to the agent of a cluster. The answer is streamed as it comes, one line of JSON each.
+// POST /clusters/:name/ask: a question to the agent of a cluster. The answer is streamed as it comes, one line of JSON
+// each.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { nameSchema } from '../../shared/model/ids.ts'

@@ -1,4 +1,5 @@
-// A question of a caller to a cluster: the right that it needs, its entry in the audit log, and the stream of its answer.
+// A question of a caller to a cluster: the right that it needs, its entry in the audit log, and the stream of its
+// answer.
 import type { AccessVerb } from '../../shared/model/access-words.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { AskRequest, Question } from '../../shared/protocol/ask.ts'

@@ -4,7 +4,8 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import { networkOf } from './caller-address.ts'
 
 export interface Attempts {
-  /** Runs `work`; throws `too_many_requests` for a caller that failed too often. Success costs nothing, unless `costs` says so. `who`: an address, or another name. */
+  /** Runs `work`; throws `too_many_requests` for a caller that failed too often. Success costs nothing, unless `costs`
+   *  says so. `who`: an address, or another name. */
   guard<T>(who: string | null, work: () => Promise<T>, costs?: 'failure' | 'always'): Promise<T>
 }
 

@@ -66,7 +66,8 @@ async function confirmations(store: Store, scope: Scope): Promise<Attention[]> {
   return open.map((one) => ({ kind: 'confirmation', id: one.id, sinceMs: one.createdMs, confirmation: confirmationView(one) }))
 }
 
-/** A caller who may read a service in some clusters only sees the failure in its rows: the error may name others (AZ11). */
+/** A caller who may read a service in some clusters only sees the failure in its rows: the error may name others
+ *  (AZ11). */
 async function failedRenders(store: Store, scope: Scope): Promise<Attention[]> {
   const failed = (await store.renderErrors()).filter(({ id }) => !isLimited(scope, id))
   return failed.map(({ id, error }) => ofRender(id, error)).sort((a, b) => (a.sinceMs ?? 0) - (b.sinceMs ?? 0))

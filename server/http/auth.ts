@@ -59,7 +59,8 @@ export function createAuth({ callers, authorizer, store, logger }: AuthDeps): Au
 
 type Deciding = Pick<AuthDeps, 'authorizer' | 'store'>
 
-/** AZ3: an object that the caller may not read does not exist for it; one that it may read is refused with the right that is missing. */
+/** AZ3: an object that the caller may not read does not exist for it; one that it may read is refused with the right
+ *  that is missing. */
 async function requireObject(deps: Deciding, principal: Principal, ask: Ask): Promise<void> {
   const read: Ask = { ...ask, verb: 'read' }
   if (await mayObject(deps, principal, ask)) return requireSeen(deps, principal, ask)
@@ -127,7 +128,8 @@ const noteDenials = (asks: ReadonlyArray<Lack['deed']>): void =>
 export const missingText = ({ kind, name }: Pick<Principal, 'kind' | 'name'>, ask: Ask): string =>
   `${kind} ${name} has no right to ${ask.verb} ${objectText(ask)}: no role or binding grants it`
 
-/** AP1: everything below /api/ is asked for a credential before it is even looked up: an unknown route tells a stranger nothing. */
+/** AP1: everything below /api/ is asked for a credential before it is even looked up: an unknown route tells a stranger
+ *  nothing. */
 function authPlugin(callers: Callers, logger: Logger, principals: WeakMap<Request, Principal>) {
   return new Elysia({ name: 'auth' })
     .onError({ as: 'global' }, ({ code, error, request }) => problemResponse(toAppError(code, error, request, logger)))

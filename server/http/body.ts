@@ -1,4 +1,5 @@
-// A body that is larger than a route takes is refused before anything parses it, also when its length is not announced; the rest of it is left unread.
+// A body that is larger than a route takes is refused before anything parses it, also when its length is not announced;
+// the rest of it is left unread.
 import { AppError } from '../../shared/protocol/error.ts'
 
 export const tooLarge = (bytesMax: number): AppError => new AppError('too_large', { detail: `at most ${bytesMax} bytes` })
@@ -134,7 +135,8 @@ export const JSON_DEPTH_MAX = 100
 const [QUOTE, BACKSLASH] = [0x22, 0x5c]
 const [OPEN_LIST, CLOSE_LIST, OPEN_MAP, CLOSE_MAP] = [0x5b, 0x5d, 0x7b, 0x7d]
 
-/** Whether lists and mappings of a JSON text are nested deeper than JSON_DEPTH_MAX. Of a text that is no JSON it says something, and the parser refuses it. */
+/** Whether lists and mappings of a JSON text are nested deeper than JSON_DEPTH_MAX. Of a text that is no JSON it says
+ *  something, and the parser refuses it. */
 export function isTooDeep(text: Uint8Array): boolean {
   let depth = 0
   let isString = false

@@ -1,11 +1,12 @@
-// Which address a request comes from. Behind a proxy every connection has the proxy's address, so the header that the proxy adds counts, and only from proxies that
-// the operator named: anybody else could write any address into it.
+// Which address a request comes from. Behind a proxy every connection has the proxy's address, so the header that the
+// proxy adds counts, and only from proxies that the operator named: anybody else could write any address into it.
 import { type AddressRange, isNamed, parseIp } from '../sources/address/range.ts'
 
 /** `peer`: the address of the connection; `forwardedFor`: the value of `x-forwarded-for`. Null means not known. */
 type CallerAddress = (peer: string | null, forwardedFor: string | null) => string | null
 
-/** `trustsSocket`: a connection without an address, which is one of a Unix socket, is a trusted proxy's. The nearest address that is not a trusted proxy. What stands left of it in the header was written by the caller. */
+/** `trustsSocket`: a connection without an address, which is one of a Unix socket, is a trusted proxy's. The nearest
+ *  address that is not a trusted proxy. What stands left of it in the header was written by the caller. */
 export function createCallerAddress(trusted: readonly AddressRange[], trustsSocket = false): CallerAddress {
   const isTrusted = (address: string): boolean => {
     const ip = parseIp(asIpv4(address))

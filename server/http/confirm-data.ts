@@ -1,4 +1,5 @@
-// The names of data that a request confirms (RM1): what it may say, and what of it counts. A request that names nothing reads nothing.
+// The names of data that a request confirms (RM1): what it may say, and what of it counts. A request that names nothing
+// reads nothing.
 import { z } from 'zod'
 import { confirmDataSchema } from '../../shared/model/removal-views.ts'
 import { AppError } from '../../shared/protocol/error.ts'

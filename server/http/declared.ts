@@ -1,4 +1,5 @@
-// How a route declares what it takes and answers, for the OpenAPI document: from the schemas that check it, and nowhere else.
+// How a route declares what it takes and answers, for the OpenAPI document: from the schemas that check it, and nowhere
+// else.
 import { z } from 'zod'
 
 /** OpenAPI 3.1 uses JSON Schema unchanged; the two libraries only name the type differently. */
@@ -42,10 +43,12 @@ export interface HeaderParameter {
   description: string
   schema: { type: 'string'; pattern?: string }
 }
-/** In the detail of a route: headers that it takes. The library would put the parameters of schemas in place of `parameters`. */
+/** In the detail of a route: headers that it takes. The library would put the parameters of schemas in place of
+ *  `parameters`. */
 export const takesHeaders = (...headers: readonly HeaderParameter[]) => ({ [HEADERS]: headers })
 
-/** In the detail of a route: its failures beside those that its form implies (`openapi.ts`). The library would put the answers of `response` in place of `responses`. */
+/** In the detail of a route: its failures beside those that its form implies (`openapi.ts`). The library would put the
+ *  answers of `response` in place of `responses`. */
 export const fails = (...statuses: readonly Failure[]) => ({ [FAILS]: statuses })
 
 /** Failures as answers of the document. */
@@ -69,7 +72,8 @@ export const answers = (declared: Partial<Record<Success, Answer>>) =>
     }),
   )
 
-/** A body that the handler reads itself, because it takes more than its schema says or tells all problems of many documents at once. */
+/** A body that the handler reads itself, because it takes more than its schema says or tells all problems of many
+ *  documents at once. */
 export const takes = (schema: z.ZodType, { required = true, example }: { required?: boolean; example?: object } = {}) => ({
   required,
   content: { 'application/json': { schema: jsonSchema(schema), ...(example === undefined ? {} : { example }) } },

@@ -1,4 +1,5 @@
-// The query of GET desired: a poll, or a part of a page. Nothing in it needs percent-encoding, so nothing is decoded; a parameter that is not known is left out.
+// The query of GET desired: a poll, or a part of a page. Nothing in it needs percent-encoding, so nothing is decoded; a
+// parameter that is not known is left out.
 import { cursorText, type Position, parseCursor } from '../../shared/crdt/position.ts'
 import { ASK_NONCE, ASK_PARAM } from '../../shared/protocol/ask.ts'
 import { AppError } from '../../shared/protocol/error.ts'
@@ -16,7 +17,8 @@ export type AgentFeatures = Required<Pick<Accept, 'seal' | 'bound' | 'sops' | 'p
 const QUERY_LENGTH_MAX = 1_024
 
 export type DesiredQuery =
-  /** `head`: a nonce, if the server is to sign where it is (PL14). `asks`: a nonce, if the agent takes questions. `seal`: it opens sealed rows (SL5). */
+  /** `head`: a nonce, if the server is to sign where it is (PL14). `asks`: a nonce, if the agent takes questions.
+   *  `seal`: it opens sealed rows (SL5). */
   | {
       kind: 'poll'
       cursor: Position | null

@@ -1,4 +1,5 @@
-// GET desired (polls, parts of pages) and POST desired/buckets. The cluster always comes from the credential; whose it is is asked again after every wait.
+// GET desired (polls, parts of pages) and POST desired/buckets. The cluster always comes from the credential; whose it
+// is is asked again after every wait.
 import type { Position } from '../../shared/crdt/position.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'

@@ -1,4 +1,5 @@
-// One valid document of each kind, for the OpenAPI document and its page. A test checks them by the schemas of the kinds.
+// One valid document of each kind, for the OpenAPI document and its page. A test checks them by the schemas of the
+// kinds.
 import { API_VERSION } from '../../shared/model/resources.ts'
 import type { DocumentKind } from '../fleet/records.ts'
 

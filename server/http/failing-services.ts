@@ -22,7 +22,8 @@ const failing = (id: ServiceId, error: StoredError, spec: string): FailingServic
     ? null
     : { id, sinceMs: error.sinceMs, failing: failingIn(error, () => serviceSpecSchema.parse(JSON.parse(spec)).targets) }
 
-/** How many services in clusters there are that have no row, because they cannot be rendered there. Clusters are read only for labels, and only when some fail. */
+/** How many services in clusters there are that have no row, because they cannot be rendered there. Clusters are read
+ *  only for labels, and only when some fail. */
 export async function unrenderedCounts(
   store: Pick<Store, 'renderErrors' | 'listClusters' | 'desiredOfService'>,
   by: UnrenderedBy,

@@ -5,7 +5,8 @@ import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { SLICE_MS } from '../../shared/runtime/pace.ts'
 
-/** Awaited before a piece of work. Undefined means now. What was looked up before may have changed when there was a wait. */
+/** Awaited before a piece of work. Undefined means now. What was looked up before may have changed when there was a
+ *  wait. */
 export type FairPace = () => Promise<void> | undefined
 
 export function createFairPace(clock: Pick<Clock, 'nowMs'>, sliceMs: number = SLICE_MS): FairPace {

@@ -1,4 +1,5 @@
-// Lists over the whole fleet: objects, services in clusters, clusters; any filter, any order, pages that follow each other exactly. They are looked for beside the event loop.
+// Lists over the whole fleet: objects, services in clusters, clusters; any filter, any order, pages that follow each
+// other exactly. They are looked for beside the event loop.
 import { Elysia } from 'elysia'
 import type { z } from 'zod'
 import { type CommitNote, writtenByOf } from '../../shared/model/commits.ts'

@@ -68,7 +68,8 @@ type AnyView =
   | NotificationRouteView
 
 export interface FleetViews {
-  /** Omits resources that were deleted meanwhile. `seen`: services that may be named with a cluster. Absent means all. */
+  /** Omits resources that were deleted meanwhile. `seen`: services that may be named with a cluster. Absent means all.
+   */
   resources(resources: readonly StoredResource[], seen?: Scope): Promise<AnyView[]>
   /** The same for many: services with their counts and the first of the worst placements, in any fleet (RU7). */
   listed(resources: readonly StoredResource[], seen?: Scope): Promise<AnyView[]>

@@ -1,4 +1,5 @@
-// Health rules in CEL that could never be evaluated, found when a service or a HealthRule is written and not at night in a cluster.
+// Health rules in CEL that could never be evaluated, found when a service or a HealthRule is written and not at night
+// in a cluster.
 import { checkServiceHealth, compileFleetRule } from '../../shared/adapters/cel.ts'
 import type { Applicable } from '../../shared/model/resources.ts'
 import type { Problem } from '../../shared/protocol/error.ts'

@@ -1,6 +1,6 @@
-// Answers to writes that had an Idempotency-Key. A client that got no answer sends the same request again and gets the first answer; nothing is done twice.
-// The store keeps that a request began, and its answer, so that a restart forgets neither. An answer with a new token stays in
-// memory: a token must not be written anywhere.
+// Answers to writes that had an Idempotency-Key. A client that got no answer sends the same request again and gets the
+// first answer; nothing is done twice. The store keeps that a request began, and its answer, so that a restart forgets
+// neither. An answer with a new token stays in memory: a token must not be written anywhere.
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { AppError } from '../../shared/protocol/error.ts'
@@ -31,7 +31,8 @@ export interface Idempotency {
 }
 
 const WRITES = new Set(['POST', 'PUT', 'DELETE', 'PATCH'])
-/** These change nothing, so that repeating them does no harm. Whoever may only read takes no room from those who write. */
+/** These change nothing, so that repeating them does no harm. Whoever may only read takes no room from those who write.
+ */
 const READS = /\/(?:query|diff)$/
 /** Kept answers of one caller, so that one cannot push out those of all others. */
 export const KEPT_OF_ONE_MAX = 500

@@ -1,5 +1,5 @@
-// The listening socket: which handler answers a request, and how many requests and connections may be open at once. Bun itself
-// closes a connection whose request head is not complete within 12 seconds, or that is idle between requests for
+// The listening socket: which handler answers a request, and how many requests and connections may be open at once. Bun
+// itself closes a connection whose request head is not complete within 12 seconds, or that is idle between requests for
 // IDLE_TIMEOUT_SECONDS.
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
@@ -19,7 +19,8 @@ const REQUEST_BYTES_MAX = 16 * 1_024 * 1_024
 const RETRY_AFTER_MS = 5_000
 /** Part of the process's open files that requests may use; the rest is for the store, shards, sources and renders. */
 const SHARE_OF_OPEN_FILES = 0.8
-/** With more of its files open the server accepts no connection, and closes idle ones, until it has less than the share above. */
+/** With more of its files open the server accepts no connection, and closes idle ones, until it has less than the share
+ *  above. */
 const SHARE_WHEN_FULL = 0.9
 const CHECK_EVERY_MS = 1_000
 
@@ -44,7 +45,8 @@ export interface Listener {
   port: number
   /** The address of a request that is being answered. Null if it is not known. */
   addressOf(request: Request): string | null
-  /** HT1: new connections get this certificate. Requests that are open are answered on the connection that they came on. */
+  /** HT1: new connections get this certificate. Requests that are open are answered on the connection that they came
+   *  on. */
   useTls(pair: TlsPair): void
   /** AR5: refuses new connections while too many files are open. */
   checkFiles(): void
@@ -81,7 +83,8 @@ export async function listen(options: ListenerOptions, handlers: Handlers): Prom
     },
   }
   const bind = (tls: TlsPair | null): Http => {
-    // Bun takes the idle timeout for sockets, too, which its types deny; its default of 10 s is shorter than the silence of a stream.
+    // Bun takes the idle timeout for sockets, too, which its types deny; its default of 10 s is shorter than the
+    // silence of a stream.
     if ('unix' in place) {
       const onSocket: object = { ...serving, unix: place.unix }
       return bindWithMode(place, () => Bun.serve(onSocket as Bun.Serve.Options<undefined>))

@@ -1,4 +1,5 @@
-// Metrics for Prometheus: on the API for a token that may read, and on an address of their own, where no token is asked for.
+// Metrics for Prometheus: on the API for a token that may read, and on an address of their own, where no token is asked
+// for.
 import { Elysia } from 'elysia'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'

@@ -1,5 +1,6 @@
-// How many files this process has open, connections among them, and how many it may open. Connections must leave some to the
-// store, shards and sources: without a free file the process can neither accept a connection nor read a database.
+// How many files this process has open, connections among them, and how many it may open. Connections must leave some
+// to the store, shards and sources: without a free file the process can neither accept a connection nor read a
+// database.
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 
 export interface OpenFiles {

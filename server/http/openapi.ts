@@ -1,5 +1,6 @@
-// The parts of the OpenAPI document that the form of an operation implies, so that no route can forget them: how a request fails by its parameters, its body and
-// its method, the headers that every write takes, and the limits that every answer tells. What is particular to a route, the route declares (`declared.ts`).
+// The parts of the OpenAPI document that the form of an operation implies, so that no route can forget them: how a
+// request fails by its parameters, its body and its method, the headers that every write takes, and the limits that
+// every answer tells. What is particular to a route, the route declares (`declared.ts`).
 import { z } from 'zod'
 import { problemBodySchema } from '../../shared/protocol/error.ts'
 import { FAILS, type Failure, failures, HEADERS, type HeaderParameter } from './declared.ts'
@@ -100,7 +101,8 @@ export function completeOpenApi<T extends OpenApiDocument>(given: T): T {
   return { ...document, paths: { ...Object.fromEntries(paths), ...SIGN_IN_PATHS }, components: { ...document.components, schemas } }
 }
 
-/** Definitions that a schema brings along belong to the document: `#/$defs/…` is read from its root. Of schemas that bring the same, there is one. */
+/** Definitions that a schema brings along belong to the document: `#/$defs/…` is read from its root. Of schemas that
+ *  bring the same, there is one. */
 function withSharedSchemas(node: unknown, shared: Record<string, unknown>, rename?: (name: string) => string): unknown {
   if (Array.isArray(node)) return node.map((item) => withSharedSchemas(item, shared, rename))
   if (typeof node !== 'object' || node === null) return node

@@ -1,4 +1,5 @@
-// Preconditions of a write: a version of the resource (If-Match), no resource (If-None-Match: *), or no change (`dryRun`).
+// Preconditions of a write: a version of the resource (If-Match), no resource (If-None-Match: *), or no change
+// (`dryRun`).
 import { z } from 'zod'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { ResourceKey, StoredResource } from '../fleet/records.ts'
@@ -29,7 +30,8 @@ export function readPreconditions({ headers }: Request): IfVersion {
   return Number(version)
 }
 
-/** AP25: before anything else is checked, so that the answer is about the version. The store checks again when it writes. */
+/** AP25: before anything else is checked, so that the answer is about the version. The store checks again when it
+ *  writes. */
 export function checkPrecondition(key: ResourceKey, held: StoredResource | null, expected: IfVersion): void {
   if (expected === undefined || (held?.version ?? null) === expected) return
   throw versionConflict(key, expected, held?.version ?? null)

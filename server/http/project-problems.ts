@@ -73,7 +73,8 @@ async function relabelledClusters(store: AdminDeps['store'], resources: readonly
   )
 }
 
-/** PJ7: what the project would have after this request. A service that was there before and takes no more than it did is no problem. */
+/** PJ7: what the project would have after this request. A service that was there before and takes no more than it did
+ *  is no problem. */
 async function quotaProblems(
   store: AdminDeps['store'],
   project: NamedProject,

@@ -27,7 +27,8 @@ export function selectorOf(text: string | undefined): LabelSelector | undefined 
   })
 }
 
-/** Answers a page of a list that is read whole, because it is short. `placeOf`: a text by which the items are sorted. */
+/** Answers a page of a list that is read whole, because it is short. `placeOf`: a text by which the items are sorted.
+ */
 export function pageOf<T>(
   items: readonly T[],
   { limit, continue: token }: { limit: number; continue?: string | undefined },

@@ -1,4 +1,5 @@
-// How many requests a credential may send. One number for each caller (the time at which its allowance is whole again), so a check costs no allocation and no timer.
+// How many requests a credential may send. One number for each caller (the time at which its allowance is whole again),
+// so a check costs no allocation and no timer.
 
 export interface RateVerdict {
   allowed: boolean

@@ -1,4 +1,5 @@
-// AP13: how many renders a caller may ask for. A render costs the time that it takes, and at least COST_LEAST_MS; what a caller has spent comes back with time.
+// AP13: how many renders a caller may ask for. A render costs the time that it takes, and at least COST_LEAST_MS; what
+// a caller has spent comes back with time.
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 

@@ -1,4 +1,5 @@
-// Which methods a path has. The router knows a path only together with its method, and would answer 404 to a method that the path does not have.
+// Which methods a path has. The router knows a path only together with its method, and would answer 404 to a method
+// that the path does not have.
 import { AppError } from '../../shared/protocol/error.ts'
 
 export interface RouteMethods {

@@ -1,5 +1,5 @@
-// CG14: a dry run of a Config says whether a value is the present one. So that nobody guesses values by it, a caller may
-// try a few for each Config, and every try is in the audit log.
+// CG14: a dry run of a Config says whether a value is the present one. So that nobody guesses values by it, a caller
+// may try a few for each Config, and every try is in the audit log.
 import type { Applicable } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'

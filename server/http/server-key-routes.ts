@@ -1,4 +1,5 @@
-// The keys of the server: the one that signs (RP7), those that agents trust no more (RP9), the one of MACs, and those that seal secrets (CG7).
+// The keys of the server: the one that signs (RP7), those that agents trust no more (RP9), the one of MACs, and those
+// that seal secrets (CG7).
 import { Elysia } from 'elysia'
 import { rotationAnswerSchema } from '../../shared/model/rotation-views.ts'
 import { sealRequestSchema, sealViewSchema } from '../../shared/model/seal-views.ts'

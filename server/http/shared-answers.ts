@@ -1,5 +1,5 @@
-// Equal reads of callers with equal rights share one answer, as long as nothing was written meanwhile: many dashboards show the
-// same lists, and a change makes all of them read at once.
+// Equal reads of callers with equal rights share one answer, as long as nothing was written meanwhile: many dashboards
+// show the same lists, and a change makes all of them read at once.
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Grant } from '../fleet/rights.ts'
@@ -12,7 +12,8 @@ const ANSWER_BYTES_MAX = 1024 * 1024
 
 const NAME = '[^/]+'
 const SERVICE = `/projects/${NAME}/services/${NAME}`
-/** Below the prefix of the API. Their answers depend on the rights of the caller and the store, and on nothing else of the caller. */
+/** Below the prefix of the API. Their answers depend on the rights of the caller and the store, and on nothing else of
+ *  the caller. */
 const SHARED = new RegExp(
   `^(?:/(?:services|clusters|repositories|placements|objects|counts|chart|events|confirmations|suspensions)|/clusters/${NAME}(?:/services)?|/projects/${NAME}/repositories/${NAME}|${SERVICE}(?:/clusters|/revisions|/history|/dependencies)?)$`,
 )

@@ -1,4 +1,5 @@
-// The part that a caller sees of things that belong to services and clusters: events, confirmations, suspensions, changes. AZ4: what it may not read is not named.
+// The part that a caller sees of things that belong to services and clusters: events, confirmations, suspensions,
+// changes. AZ4: what it may not read is not named.
 import { ACCESS_KINDS, type AccessKind } from '../../shared/model/access-words.ts'
 import { ANY_SERVICE } from '../../shared/model/change.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
@@ -45,7 +46,8 @@ export async function placesInClusters(
 
 const CONFIRMATIONS_A_TIME = 200
 
-/** Open ones, oldest first. Those of single clusters are looked through where the caller may read in some clusters only. */
+/** Open ones, oldest first. Those of single clusters are looked through where the caller may read in some clusters
+ *  only. */
 export async function seenConfirmations(
   store: Clusters & Pick<Store, 'listConfirmations'>,
   scope: Scope,
@@ -77,8 +79,8 @@ export async function clustersWithService(
 }
 
 /**
- * AZ3: throws unless the caller may read the cluster, or the service is placed in it by `spec`. A render shows labels and
- * facts of its cluster.
+ * AZ3: throws unless the caller may read the cluster, or the service is placed in it by `spec`. A render shows labels
+ * and facts of its cluster.
  */
 export async function requireCluster(
   { store, authorizer }: Pick<AdminDeps, 'store' | 'authorizer'>,
@@ -119,7 +121,8 @@ export async function knownPlace(
   return isHere ? cluster : null
 }
 
-/** Suspensions of services that the caller may read, of clusters that it may read, and of the whole fleet, which concern everybody. */
+/** Suspensions of services that the caller may read, of clusters that it may read, and of the whole fleet, which
+ *  concern everybody. */
 export async function seenSuspensions<T extends SuspendedScope>(
   all: readonly T[],
   { services, clusters }: { services: Scope; clusters: Scope },

@@ -1,5 +1,5 @@
-// The routes below /auth/ in the OpenAPI document, from the schemas that check their bodies. They run before the framework of
-// the API (`sign-in-routes.ts`), which therefore does not know them.
+// The routes below /auth/ in the OpenAPI document, from the schemas that check their bodies. They run before the
+// framework of the API (`sign-in-routes.ts`), which therefore does not know them.
 import { z } from 'zod'
 import {
   deviceAnswerSchema,

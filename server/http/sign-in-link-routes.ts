@@ -1,4 +1,5 @@
-// Sign-in links: the admin API creates one, and /auth/link exchanges its code, which is in no address that a server or proxy logs, for a token.
+// Sign-in links: the admin API creates one, and /auth/link exchanges its code, which is in no address that a server or
+// proxy logs, for a token.
 import { Elysia } from 'elysia'
 import { type SignInLink, signInLinkCodeSchema, signInLinkSchema, signInLinkTokenSchema } from '../../shared/model/sign-in.ts'
 import { AppError, statusOf } from '../../shared/protocol/error.ts'

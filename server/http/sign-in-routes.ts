@@ -1,4 +1,5 @@
-// /auth/: sign-in by browser, by CLI and by pipelines, and sign-out. These routes take callers without a credential, so bodies and attempts are bounded.
+// /auth/: sign-in by browser, by CLI and by pipelines, and sign-out. These routes take callers without a credential, so
+// bodies and attempts are bounded.
 import type { z } from 'zod'
 import { deviceRequestSchema, exchangeRequestSchema, SIGN_IN, tokenRequestSchema } from '../../shared/model/sign-in.ts'
 import { AppError } from '../../shared/protocol/error.ts'
@@ -199,7 +200,8 @@ function targetOf(query: URLSearchParams): LoginTarget {
   return { kind: 'cli', cli }
 }
 
-/** SI4: a path of this server. Browsers read `//host`, `/\host` and control characters in other ways than servers do. Throws `bad_request`. */
+/** SI4: a path of this server. Browsers read `//host`, `/\host` and control characters in other ways than servers do.
+ *  Throws `bad_request`. */
 export function nextPath(next: string): string {
   const base = 'https://skerry.invalid'
   // biome-ignore lint/suspicious/noControlCharactersInRegex: browsers drop these from URLs.

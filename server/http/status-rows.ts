@@ -1,5 +1,5 @@
-// PU3: rows of a push → those that are taken and those that are refused, each with a code. Pure. A row of a kind this server does not know, of the wrong
-// form or with a rev of another incarnation is refused alone.
+// PU3: rows of a push → those that are taken and those that are refused, each with a code. Pure. A row of a kind this
+// server does not know, of the wrong form or with a rev of another incarnation is refused alone.
 
 import { isStatusKind, STATUS_SCHEMAS, type StatusKind } from '../../shared/model/status.ts'
 import { AppError } from '../../shared/protocol/error.ts'
@@ -23,7 +23,8 @@ export function sortStatusRows(rows: readonly unknown[], incarnation: number): S
   return sorted
 }
 
-/** PU4: what a push says that it is the whole of. One whose rows do not lie in its range says two things at once, and neither is believed. */
+/** PU4: what a push says that it is the whole of. One whose rows do not lie in its range says two things at once, and
+ *  neither is believed. */
 export function inventoryOf(complete: boolean | InventoryRange | undefined, rows: readonly StatusWrite[]): boolean | InventoryRange {
   if (complete === undefined || typeof complete === 'boolean') return complete ?? false
   const { after, upTo } = complete
@@ -49,7 +50,8 @@ function judge(value: unknown, incarnation: number): StatusWrite | { key: string
 
 /** Each image is a key that everybody's counts are kept under. */
 const IMAGE_CHARS_SHOWN = 255
-/** Host, path, tag, digest, as OCI has them but for what may stand beside what: a stricter one takes several times as long to say no. */
+/** Host, path, tag, digest, as OCI has them but for what may stand beside what: a stricter one takes several times as
+ *  long to say no. */
 const IMAGE = new RegExp(
   [
     '^(?:(?:[a-zA-Z0-9][-.a-zA-Z0-9]*|\\[[0-9a-fA-F:.]+\\])(?::[0-9]{1,5})?/)?',

@@ -1,4 +1,5 @@
-// AR2: what callers without a credential may hold while their bodies come in: all of them together, each address, and for how long.
+// AR2: what callers without a credential may hold while their bodies come in: all of them together, each address, and
+// for how long.
 import { type BodyReading, createBodyShares } from './body.ts'
 import { networkOf } from './caller-address.ts'
 
@@ -11,7 +12,8 @@ export interface StrangerLimits {
   bodyMs: number
 }
 
-/** A connection that sent no byte of its body still costs memory: each body counts for this many bytes more than it has. */
+/** A connection that sent no byte of its body still costs memory: each body counts for this many bytes more than it
+ *  has. */
 const BODY_OVERHEAD_BYTES = 4 * 1_024
 
 /** The routes below /auth/, all together. */

@@ -1,4 +1,5 @@
-// The certificate of the listening socket: read from two PEM files, checked before it is used, and read again when the files change.
+// The certificate of the listening socket: read from two PEM files, checked before it is used, and read again when the
+// files change.
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { sha256Hex } from '../../shared/kube/canonical.ts'

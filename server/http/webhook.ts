@@ -1,5 +1,5 @@
-// POST /webhooks/v1/<project>/<repository>: a forge says that there is news. Only its signature counts; what it says about branches and commits is not read, so a
-// forged or delayed message can at worst cause one look at the repository.
+// POST /webhooks/v1/<project>/<repository>: a forge says that there is news. Only its signature counts; what it says
+// about branches and commits is not read, so a forged or delayed message can at worst cause one look at the repository.
 import { createHmac } from 'node:crypto'
 import { AppError } from '../../shared/protocol/error.ts'
 import { equalSecrets } from '../../shared/runtime/keys.ts'
@@ -28,7 +28,8 @@ export interface WebhookDeps {
   bodyMs?: number
 }
 
-/** The text to copy into the forge. It is stored nowhere: the number of the secret is, and `mac.key`. A repository that is deleted and created again has another one. */
+/** The text to copy into the forge. It is stored nowhere: the number of the secret is, and `mac.key`. A repository that
+ *  is deleted and created again has another one. */
 export const webhookSecret = (keys: Pick<ServerKeys, 'mac'>, repositoryUid: string, number: number): string =>
   keys.mac('webhook', subjectOf(repositoryUid, number)).toString('base64url')
 
@@ -80,7 +81,8 @@ export function createWebhook(deps: WebhookDeps): (request: Request) => Promise<
   }
 }
 
-/** HMAC-SHA-256 of the body in hex: GitHub and Gitea, Forgejo and Gitea, Bitbucket (its older header; others send SHA-1 there, which proves nothing), and anybody else. */
+/** HMAC-SHA-256 of the body in hex: GitHub and Gitea, Forgejo and Gitea, Bitbucket (its older header; others send SHA-1
+ *  there, which proves nothing), and anybody else. */
 const SIGNATURES = ['x-skerry-signature', 'x-hub-signature-256', 'x-gitea-signature', 'x-forgejo-signature', 'x-hub-signature'] as const
 
 /**

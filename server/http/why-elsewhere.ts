@@ -1,5 +1,5 @@
-// Whether the trouble of a service in one cluster is that of the revision or that of the place: the same service in other
-// clusters, and other services in the same cluster.
+// Whether the trouble of a service in one cluster is that of the revision or that of the place: the same service in
+// other clusters, and other services in the same cluster.
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { serviceKey } from '../../shared/model/ids.ts'
 import type { PlacementView } from '../../shared/model/views.ts'

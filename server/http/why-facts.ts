@@ -1,4 +1,5 @@
-// Facts for an explanation: placements and objects of a service that are not as they should be, and what changed before.
+// Facts for an explanation: placements and objects of a service that are not as they should be, and what changed
+// before.
 import { refText } from '../../shared/kube/object.ts'
 import { commitText } from '../../shared/model/commits.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'

@@ -1,5 +1,5 @@
-// The last log lines of the container that a cause names, asked of its cluster for a caller who may read logs. The rest of an
-// explanation waits for them for a moment only.
+// The last log lines of the container that a cause names, asked of its cluster for a caller who may read logs. The rest
+// of an explanation waits for them for a moment only.
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { nameSchema } from '../../shared/model/ids.ts'
 import type { WhyCause, WhyEvidence } from '../../shared/model/why.ts'

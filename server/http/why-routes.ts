@@ -1,4 +1,5 @@
-// Why a service is not as it should be: gathers the facts that are known on the server and lets server/fleet/why decide.
+// Why a service is not as it should be: gathers the facts that are known on the server and lets server/fleet/why
+// decide.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { dependencyKeys } from '../../shared/model/dependencies.ts'

@@ -113,7 +113,8 @@ export async function plannedAction(deps: AdminDeps, resource: Applicable, held:
   return isSame ? 'unchanged' : 'configured'
 }
 
-/** `changed`: what the caller tells `actions.onChanged`, once it has written all that it has to write. Null means nothing. */
+/** `changed`: what the caller tells `actions.onChanged`, once it has written all that it has to write. Null means
+ *  nothing. */
 export async function writeResource(
   deps: AdminDeps,
   resource: Applicable,
@@ -126,7 +127,8 @@ export async function writeResource(
 ): Promise<{ action: WriteAction; changed: ChangedResource | null }> {
   const { store, actions, clock } = deps
   const key = keyOf(resource)
-  // The write replaces the version that was judged, or nothing: a Config with kept secrets, and labels that the caller may not change.
+  // The write replaces the version that was judged, or nothing: a Config with kept secrets, and labels that the caller
+  // may not change.
   const ifVersion = given === undefined && (key.kind === 'Config' || key.kind === 'Cluster') ? held?.version : given
   const takesBack = held !== null && held.deletingMs !== null
   if (takesBack && !(await actions.takeBackDeletion({ project: key.project, service: key.name }, by)))

@@ -1,4 +1,5 @@
-// Rights that a write needs beyond the verb `write`: those that its content asks for. Decided before anything is written.
+// Rights that a write needs beyond the verb `write`: those that its content asks for. Decided before anything is
+// written.
 
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { AccessRule } from '../../shared/model/access.ts'

@@ -129,7 +129,8 @@ async function publishPlanned(
   return events
 }
 
-/** The spans of a publication, told when all of it is done. A change of the spec alone has no commit that begins its trace. */
+/** The spans of a publication, told when all of it is done. A change of the spec alone has no commit that begins its
+ *  trace. */
 function recordPublished(
   deps: CarryOutDeps,
   { project, service }: ServiceId,

@@ -1,4 +1,5 @@
-// Charts that other charts depend on: of a Repository of the same project, so that its credential and its policy are the project's own, and never of any URL that a chart names.
+// Charts that other charts depend on: of a Repository of the same project, so that its credential and its policy are
+// the project's own, and never of any URL that a chart names.
 import { placeOf, type RepositoryPlace, repositorySpecSchema } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { editDistance } from '../../shared/runtime/edit-distance.ts'
@@ -29,7 +30,8 @@ function plainUrl(text: string): string {
 
 const PAGE_SIZE = 500
 
-/** The Repository of that project from which a chart comes that another one depends on. Throws `source_refused` when there is none. */
+/** The Repository of that project from which a chart comes that another one depends on. Throws `source_refused` when
+ *  there is none. */
 export type FindChart = (project: string, repository: string, name: string, version: string) => Promise<SourceKey>
 
 export function createFindChart(store: Pick<Store, 'listResources' | 'getResource'>): FindChart {

@@ -1,4 +1,5 @@
-// From clusters that joined, were written or said something new to the services that this concerns: those whose targets take them, and those that they have.
+// From clusters that joined, were written or said something new to the services that this concerns: those whose targets
+// take them, and those that they have.
 import { isFleetRows } from '../../shared/model/desired.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import { serviceKey } from '../../shared/model/ids.ts'

@@ -15,7 +15,8 @@ export interface KnownFacts {
   of(clusters: readonly ClusterId[]): Promise<ReadonlyMap<ClusterId, ClusterFacts>>
   /** SC3: values that those clusters report of their ConfigMaps. */
   siteOf(clusters: readonly ClusterId[]): Promise<ReadonlyMap<ClusterId, SiteStatus>>
-  /** Rows that were just written, a null document among them for a cluster that is no more. Whether what is known of the cluster changed. */
+  /** Rows that were just written, a null document among them for a cluster that is no more. Whether what is known of
+   *  the cluster changed. */
   reported(clusterId: ClusterId, rows: readonly StatusWrite[]): boolean
 }
 

@@ -1,5 +1,5 @@
-// The port to the workers, which read content of tenants. Control names repositories, revisions and renders, and gets ids,
-// versions and rows. No other content comes through it.
+// The port to the workers, which read content of tenants. Control names repositories, revisions and renders, and gets
+// ids, versions and rows. No other content comes through it.
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { RenderSpec } from '../../shared/model/render.ts'
 import type { ExplainedValue } from '../../shared/model/render-views.ts'
@@ -30,7 +30,8 @@ export interface OpenedContent {
 
 export interface ContentSource extends Pick<Source, 'head' | 'fetch' | 'tagOf' | 'has' | 'noteOf'> {
   open(revision: string, pick: SourcePick): Promise<OpenedContent>
-  /** SO55: it was verified since the start, and no commit of that ref was before. Absent means that nothing is verified. */
+  /** SO55: it was verified since the start, and no commit of that ref was before. Absent means that nothing is
+   *  verified. */
   isFirstVerified?(revision: string): boolean
 }
 

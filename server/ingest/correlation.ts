@@ -16,7 +16,8 @@ export interface CorrelationDeps {
 export const traceOfCommit = ({ traceSalt = '' }: CorrelationDeps, project: string, commit: string): string =>
   traceIdOf(traceSalt, [project, commit])
 
-/** All that one commit changes has one id. A spec that changed at the same commit has an id of its own. Undefined: nothing was read. */
+/** All that one commit changes has one id. A spec that changed at the same commit has an id of its own. Undefined:
+ *  nothing was read. */
 export function traceOfRender(
   deps: CorrelationDeps,
   { id, generation, before }: { id: ServiceId; generation: number; before: RenderState },

@@ -42,7 +42,8 @@ export class HealthRuleRows {
     this.#deps = deps
   }
 
-  /** HR4: a rule was written or deleted, clusters came, or the server starts. Tried again until every cluster has what it shall have, or the server stops. Never rejects. */
+  /** HR4: a rule was written or deleted, clusters came, or the server starts. Tried again until every cluster has what
+   *  it shall have, or the server stops. Never rejects. */
   changed(): Promise<void> {
     this.#queued ??= this.#untilDone()
     return this.#queued

@@ -23,8 +23,8 @@ export interface Ingest {
    */
   dataConfirmed(confirmed: ConfirmedData): Promise<void>
   /**
-   * These clusters joined or were written. Absent means any of them. Resolves when reconciliations that began after this
-   * call covered every service that one of them has or should have.
+   * These clusters joined or were written. Absent means any of them. Resolves when reconciliations that began after
+   * this call covered every service that one of them has or should have.
    */
   clustersChanged(changes?: readonly ClusterChange[]): Promise<void>
   /** A cluster was deleted that had these services. */
@@ -33,7 +33,8 @@ export interface Ingest {
   healthRulesChanged(clusterNames?: readonly string[]): Promise<void>
   /** SU1: suspensions changed. Resolves when their clusters have the rows; `clusterNames`: only these, which joined. */
   suspensionsChanged(clusterNames?: readonly string[]): Promise<void>
-  /** SC1: a service or clusters were written, or anything else that decides which ConfigMaps a cluster reports. Resolves when the clusters have the rows. */
+  /** SC1: a service or clusters were written, or anything else that decides which ConfigMaps a cluster reports.
+   *  Resolves when the clusters have the rows. */
   siteConfigsChanged(what: { service?: ServiceId; clusters?: readonly string[] }): Promise<void>
   /** Status rows of a cluster, written just now; what it says of itself may change renders (FA5). Returns at once. */
   statusReported(clusterId: ClusterId, rows: readonly StatusWrite[]): void

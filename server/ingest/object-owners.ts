@@ -1,5 +1,6 @@
-// Which other service takes over an object, and which one manages it now: asked before a person removes or changes a service.
-// The answers are those that the next reconciliations come to (PR8), as far as the other services were rendered.
+// Which other service takes over an object, and which one manages it now: asked before a person removes or changes a
+// service. The answers are those that the next reconciliations come to (PR8), as far as the other services were
+// rendered.
 import { keyOutsideNamespaces } from '../../shared/kube/object.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
@@ -20,8 +21,8 @@ export interface HeldByOther {
 }
 
 export interface ObjectOwners {
-  /** For rows of the service in clusters that lose all of it. `clusters`: these clusters, as they will be. Equal answers are one
-   *  map. */
+  /** For rows of the service in clusters that lose all of it. `clusters`: these clusters, as they will be. Equal
+   *  answers are one map. */
   takersOfAll(
     id: ServiceId,
     rows: readonly DesiredService[],

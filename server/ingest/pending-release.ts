@@ -65,7 +65,8 @@ export async function judgeRelease(deps: PendingReleaseDeps, release: JudgedRele
   return { question: { ...about, token, names: names.slice(0, NAMES_MAX), why }, noted: rendering }
 }
 
-/** RL3: with the tools of before, as long as a cluster that has the service cannot be rendered; what the new ones make for it is compared when it can be. */
+/** RL3: with the tools of before, as long as a cluster that has the service cannot be rendered; what the new ones make
+ *  for it is compared when it can be. */
 function withTools(rendering: Extract<Rendering, { kind: 'good' }>, before: Readonly<Record<string, string>>): Rendering {
   const tools = Object.fromEntries(Object.entries(rendering.release.tools).map(([tool, version]) => [tool, before[tool] ?? version]))
   return { ...rendering, release: { ...rendering.release, tools } }

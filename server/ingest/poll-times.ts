@@ -4,8 +4,8 @@ import type { Random } from '../../shared/runtime/random.ts'
 /** Ten a second: a server of a few repositories sees within a moment what was pushed while it was away. */
 const FIRST_LOOK_EACH_MS = 100
 
-/** After a start: what has no content yet is read at once, as many at a time as there are hands; what has some one after the other, within its poll interval. `index`: its
- *  place among `count` repositories. */
+/** After a start: what has no content yet is read at once, as many at a time as there are hands; what has some one
+ *  after the other, within its poll interval. `index`: its place among `count` repositories. */
 export const firstLookMs = (hasContent: boolean, pollMs: number, index: number, count: number): number =>
   hasContent ? Math.min(index * FIRST_LOOK_EACH_MS, (pollMs * index) / count) : 0
 
@@ -22,7 +22,8 @@ const HANDS_OF_HOST = 4
 /** The number for all hosts together that do not answer. */
 const HANDS_OF_SILENT = 4
 
-/** Which hosts answer: one that was not heard from, or that is silent now, takes one hand, and all silent ones together half of them. A question to them lasts until its deadline. */
+/** Which hosts answer: one that was not heard from, or that is silent now, takes one hand, and all silent ones together
+ *  half of them. A question to them lasts until its deadline. */
 export class Hosts {
   readonly #heard = new Map<string, boolean>()
 

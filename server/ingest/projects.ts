@@ -54,7 +54,8 @@ export async function countServices(store: Pick<Store, 'listResources'>, project
 
 const VIOLATIONS_MAX = 200
 
-/** PJ8: what is stored of a project and its boundary does not allow, in the order of kinds and names; the first of them. */
+/** PJ8: what is stored of a project and its boundary does not allow, in the order of kinds and names; the first of
+ *  them. */
 export async function projectViolations(store: ProjectStore, project: NamedProject): Promise<ViolationView[]> {
   const violations: ViolationView[] = []
   for (const kind of ['Config', 'Repository', 'Service'] as const)

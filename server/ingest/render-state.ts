@@ -12,7 +12,8 @@ const sameError = (a: RenderError | null, b: RenderError): boolean =>
 const sameFailing = (before: StoredError | null, failing: FailingClusters[]): boolean =>
   canonicalJson(before?.failing ?? []) === canonicalJson(failing)
 
-/** RL1: whether two errors are one fault. The number of clusters in the message does not count, or each cluster that joins or leaves would make an event. */
+/** RL1: whether two errors are one fault. The number of clusters in the message does not count, or each cluster that
+ *  joins or leaves would make an event. */
 export const sameFault = (a: RenderError | null, b: RenderError): boolean =>
   a !== null && sameError({ ...a, message: withoutCount(a.message) }, { ...b, message: withoutCount(b.message) })
 const withoutCount = (message: string): string => message.replace(/^in \d+ of \d+ clusters \([^)]*\): /, '')
@@ -141,7 +142,8 @@ function failedAt(rendering: Exclude<Rendering, { kind: 'no_content' }>): Failed
   return commit === null || commit === '' ? undefined : { commit, author, ...(subject === undefined ? {} : { subject }) }
 }
 
-/** `sinceMs` counts from the first failure of the same code; `at` is the revision of the first failure that is the same fault. */
+/** `sinceMs` counts from the first failure of the same code; `at` is the revision of the first failure that is the same
+ *  fault. */
 export function storedError(
   error: RenderError,
   before: StoredError | null,

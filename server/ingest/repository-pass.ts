@@ -1,4 +1,5 @@
-// One repository: what does its ref name now, and is that commit here? The last content stays in use while the other side cannot be read.
+// One repository: what does its ref name now, and is that commit here? The last content stays in use while the other
+// side cannot be read.
 import { placeOf, placeTexts, repositorySpecSchema } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
@@ -82,8 +83,8 @@ export async function passRepository(
   }
 }
 
-/** SO55: only from now on older signed commits are refused. A repository that was read before had none to compare with: it was
- *  not verified until now, or another ref was, or an earlier version of the server forgot it. */
+/** SO55: only from now on older signed commits are refused. A repository that was read before had none to compare with:
+ *  it was not verified until now, or another ref was, or an earlier version of the server forgot it. */
 async function tellWatermark({ store, clock }: RepositoryPassDeps, { project, name }: StoredResource, commit: string): Promise<void> {
   const message = `repository ${name}: verification begins with commit ${commit}; commits that were signed before it are refused from now on`
   const event = fleetEvent(clock.nowMs(), 'Normal', 'VerificationBegan', message, { project })

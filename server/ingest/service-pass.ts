@@ -1,5 +1,5 @@
-// One service, from what the store holds to what its clusters shall have: render, plan, publish, record. Level-triggered: it depends on what is, never on
-// what woke it, and done again it does nothing.
+// One service, from what the store holds to what its clusters shall have: render, plan, publish, record.
+// Level-triggered: it depends on what is, never on what woke it, and done again it does nothing.
 
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { writtenByOf } from '../../shared/model/commits.ts'
@@ -51,14 +51,15 @@ export interface ServicePassOptions {
   release?(): void
   /** Only these changed since the last reconciliation. Absent means unknown changes. */
   clusters?: ReadonlySet<ClusterId>
-  /** RM1: by cluster, names that a person confirmed with the change that caused this reconciliation. Absent means none. */
+  /** RM1: by cluster, names that a person confirmed with the change that caused this reconciliation. Absent means none.
+   */
   dataConfirmed?: ReadonlyMap<ClusterId, readonly string[]>
 }
 
 export interface ServicePass {
   /**
-   * It failed for a temporary reason (SO21); `afterMs`: the time that the other side asks for. Null means that it did not fail
-   * so.
+   * It failed for a temporary reason (SO21); `afterMs`: the time that the other side asks for. Null means that it did
+   * not fail so.
    */
   retry: { afterMs?: number } | null
   /** Facts of clusters have no part in what it renders to. */
@@ -148,9 +149,9 @@ async function passFleet(deps: ServicePassDeps, about: About, scope: PassScope):
 }
 
 /**
- * Only in the clusters that changed. Null means that these clusters do not suffice, and the whole fleet must be reconciled: a
- * confirmation is open or would be, the service is being deleted, fails to render or has something new to render. A
- * reconciliation of the whole fleet after this one has no work left.
+ * Only in the clusters that changed. Null means that these clusters do not suffice, and the whole fleet must be
+ * reconciled: a confirmation is open or would be, the service is being deleted, fails to render or has something new to
+ * render. A reconciliation of the whole fleet after this one has no work left.
  */
 async function passClusters(deps: ServicePassDeps, about: About, scope: PassScope): Promise<ServicePass | null> {
   const { id, service, spec, targets, before, options } = about
@@ -288,7 +289,8 @@ async function recordRender(
     log.info('render state changed', { service: serviceKey(id), reason, detail: message, ...withTrace(trace) })
 }
 
-/** HI1: that clusters came or went makes no revision: every variant is one of the newest revision, and no cluster gets another than it has. */
+/** HI1: that clusters came or went makes no revision: every variant is one of the newest revision, and no cluster gets
+ *  another than it has. */
 async function isSameRevision(
   store: Store,
   id: ServiceId,

@@ -1,5 +1,5 @@
-// SC1: which keys of which ConfigMaps each cluster's agent reports, as rows beside those of its services. Level-triggered:
-// equal rows are not written. A fleet in which nothing names a ConfigMap costs nothing.
+// SC1: which keys of which ConfigMaps each cluster's agent reports, as rows beside those of its services.
+// Level-triggered: equal rows are not written. A fleet in which nothing names a ConfigMap costs nothing.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'

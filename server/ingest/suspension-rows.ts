@@ -39,7 +39,8 @@ export class SuspensionRows {
     this.#deps = deps
   }
 
-  /** SU1: suspensions were ordered or lifted, the server starts, or, with `names`, clusters of these names joined. Tried again until it is done or the server stops. Never rejects. */
+  /** SU1: suspensions were ordered or lifted, the server starts, or, with `names`, clusters of these names joined.
+   *  Tried again until it is done or the server stops. Never rejects. */
   changed(names?: readonly string[]): Promise<void> {
     if (names === undefined) this.#names = null
     else for (const name of names) this.#names?.add(name)

@@ -1,4 +1,5 @@
-// The files of `skerry render -f`: which service, of which cluster, with which Configs; checked as the server checks what is applied. Pure.
+// The files of `skerry render -f`: which service, of which cluster, with which Configs; checked as the server checks
+// what is applied. Pure.
 import { type Labels, labelsSchema } from '../../shared/model/labels.ts'
 import { type Applicable, type ClusterResource, projectOf, type ServiceResource } from '../../shared/model/resources.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
@@ -65,8 +66,8 @@ function readLabels(text: string): Labels {
 }
 
 /**
- * The Configs of the service's project. A mark in the place of a secret is shown as it is: a text. A value from outside is
- * not read here; like other secrets it is shown as a mark.
+ * The Configs of the service's project. A mark in the place of a secret is shown as it is: a text. A value from outside
+ * is not read here; like other secrets it is shown as a mark.
  */
 export function configLayers(resources: readonly Applicable[], project: string): ReadonlyMap<string, ConfigLayer> {
   const configs = resources.filter((one) => one.kind === 'Config').filter((one) => projectOf(one) === project)

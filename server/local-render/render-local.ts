@@ -1,4 +1,5 @@
-// One service out of files on this machine, by the very pipeline of the server: only where sources, Configs and facts come from is another matter.
+// One service out of files on this machine, by the very pipeline of the server: only where sources, Configs and facts
+// come from is another matter.
 import { join } from 'node:path'
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
 import type { RendererName } from '../../shared/model/render.ts'

@@ -1,4 +1,5 @@
-// `skerry render -f`, on this machine: files in, objects on stdout; what is wrong, with file, line and a caret, on stderr.
+// `skerry render -f`, on this machine: files in, objects on stdout; what is wrong, with file, line and a caret, on
+// stderr.
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,6 +1,7 @@
-// Events become messages: the groups of each route that may still change, in memory, and what a batch of events makes of them. Pure but for its own
-// state, which is read from the outbox at the start and again after a write that failed. The work for an event depends on the routes that take it,
-// never on the number of groups, events or clusters before it.
+// Events become messages: the groups of each route that may still change, in memory, and what a batch of events makes
+// of them. Pure but for its own state, which is read from the outbox at the start and again after a write that failed.
+// The work for an event depends on the routes that take it, never on the number of groups, events or clusters before
+// it.
 import { hideServices } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import type { GroupField } from '../../shared/model/notifications.ts'

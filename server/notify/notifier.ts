@@ -1,5 +1,6 @@
-// Notifications, put together: follows the event stream, plans messages, delivers them. The cursor over the stream and the messages that a batch of
-// events makes are committed together; nothing is added to the transaction that writes an event. Without a route and a sink it does nothing at all.
+// Notifications, put together: follows the event stream, plans messages, delivers them. The cursor over the stream and
+// the messages that a batch of events makes are committed together; nothing is added to the transaction that writes an
+// event. Without a route and a sink it does nothing at all.
 
 import { commitText, writtenByOf } from '../../shared/model/commits.ts'
 import type { NotificationTestAnswer } from '../../shared/model/notification-views.ts'
@@ -361,7 +362,8 @@ async function readAll(store: Pick<Store, 'listResources'>, kind: ResourceKind):
   return found
 }
 
-/** CG8: a secret goes only to the host that its Config is bound to. An address that is itself a secret needs no binding. */
+/** CG8: a secret goes only to the host that its Config is bound to. An address that is itself a secret needs no
+ *  binding. */
 async function secretsOf(
   { configs }: Pick<NotifierDeps, 'configs'>,
   project: string,

@@ -1,4 +1,5 @@
-// The address guard of the server itself, for sinks: the same rules as for sources, because whoever writes a sink chooses where the server connects to.
+// The address guard of the server itself, for sinks: the same rules as for sources, because whoever writes a sink
+// chooses where the server connects to.
 import { type AddressGuard, createAddressGuard } from '../sources/address/guard.ts'
 import { outboundProxy } from '../sources/address/proxy.ts'
 import { parseRanges } from '../sources/address/range.ts'

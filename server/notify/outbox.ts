@@ -1,5 +1,5 @@
-// Delivers what is due: one request at a time to each sink, at least once, with a backoff that honours Retry-After. What cannot be delivered is a dead
-// letter, which people see and send again.
+// Delivers what is due: one request at a time to each sink, at least once, with a backoff that honours Retry-After.
+// What cannot be delivered is a dead letter, which people see and send again.
 import { FLEET } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { backoffMs } from '../../shared/runtime/backoff.ts'
@@ -62,7 +62,8 @@ export class Outbox {
     this.#poke.abort()
   }
 
-  /** `signal`: no further delivery begins, and those that are open end by themselves. `stopping`: they are cut, and the next start sends them again. */
+  /** `signal`: no further delivery begins, and those that are open end by themselves. `stopping`: they are cut, and the
+   *  next start sends them again. */
   async run(signal: AbortSignal, stopping: AbortSignal): Promise<void> {
     const { clock } = this.#deps
     const open = new Set<Promise<void>>()

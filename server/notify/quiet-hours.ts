@@ -1,4 +1,5 @@
-// Quiet hours, pure: when a message that is due may be sent. Times of day are those of the zone, also on the days when its clocks change.
+// Quiet hours, pure: when a message that is due may be sent. Times of day are those of the zone, also on the days when
+// its clocks change.
 import { DAYS, type QuietHours, type Severity } from '../../shared/model/notifications.ts'
 import { isAtLeast } from './severity.ts'
 

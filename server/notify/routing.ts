@@ -1,5 +1,5 @@
-// Which routes an event goes to, pure. The routes are read once; the answer for a reason, a project and a service is kept, so that ten thousand
-// events of one service look at the routes once.
+// Which routes an event goes to, pure. The routes are read once; the answer for a reason, a project and a service is
+// kept, so that ten thousand events of one service look at the routes once.
 import { type LabelSelector, type Labels, matchesSelector } from '../../shared/model/labels.ts'
 import type { NotificationRouteSpec } from '../../shared/model/notifications.ts'
 import { FLEET } from '../../shared/model/resources.ts'

@@ -6,7 +6,8 @@ export const CRITICAL: ReadonlySet<string> = new Set([
   ...['Degraded', 'ClaimUnclear', 'AnotherAgentActive', 'RestorePending', 'BreakGlassToken', 'RefreshTokenReused'],
 ])
 
-/** Events with which something is over, and the reasons that they end. Only a reason that is named here is ever resolved. */
+/** Events with which something is over, and the reasons that they end. Only a reason that is named here is ever
+ *  resolved. */
 export const ENDS: Readonly<Record<string, readonly string[]>> = {
   Healthy: ['Degraded'],
   ClusterOnline: ['ClusterOffline'],

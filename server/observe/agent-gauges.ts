@@ -1,5 +1,5 @@
-// Metrics of agents by cluster, from the rows that agents report (--report-metrics). The series of an agent that is late
-// are left out, except the time of its last row.
+// Metrics of agents by cluster, from the rows that agents report (--report-metrics). The series of an agent that is
+// late are left out, except the time of its last row.
 import { setImmediate } from 'node:timers/promises'
 import type { Sample } from '../../shared/adapters/metrics.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'

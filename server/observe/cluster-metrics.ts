@@ -1,4 +1,5 @@
-// The table of metrics that agents report to the server. The names are those of the agent's own metrics where both exist.
+// The table of metrics that agents report to the server. The names are those of the agent's own metrics where both
+// exist.
 import type { MetricTable } from '../../shared/adapters/metrics.ts'
 
 const REPORTED = 'reported by the agent (--report-metrics)'

@@ -1,5 +1,5 @@
-// Metrics of the server: the table, and the places where requests, jobs and reports are counted. Gauges of the fleet are read from the store when
-// they are scraped (`fleet-gauges.ts`).
+// Metrics of the server: the table, and the places where requests, jobs and reports are counted. Gauges of the fleet
+// are read from the store when they are scraped (`fleet-gauges.ts`).
 import { createMetrics, type Metrics, type MetricTable } from '../../shared/adapters/metrics.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { AGENT_API, ROUTES } from '../../shared/protocol/routes.ts'

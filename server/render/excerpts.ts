@@ -1,4 +1,5 @@
-// The line that a problem is about, as the repository has it, for problems that do not have theirs yet. Never of what was rendered, and none that may hold a secret.
+// The line that a problem is about, as the repository has it, for problems that do not have theirs yet. Never of what
+// was rendered, and none that may hold a secret.
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { JobSource } from './renderer.ts'
 
@@ -92,7 +93,8 @@ function mayShow(lines: readonly string[], index: number): boolean {
 const indentOf = (line: string): number => line.length - line.trimStart().length
 const isListItem = (line: string): boolean => /^\s*-(\s|$)/.test(line)
 
-/** The line with what stands before it, so that a caret below its column is right; of a long one, what is around the column (from 1). */
+/** The line with what stands before it, so that a caret below its column is right; of a long one, what is around the
+ *  column (from 1). */
 function excerptOf(line: string, column: number): string {
   const whole = line.trimEnd()
   const from = whole.length > EXCERPT_MAX ? Math.max(0, Math.min(column - EXCERPT_MAX / 2, whole.length - EXCERPT_MAX)) : 0

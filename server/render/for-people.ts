@@ -1,5 +1,5 @@
-// Renders as people see them: marks in place of secrets, and names alone where no marks can be had. Control and workers make
-// the same marks. Pure.
+// Renders as people see them: marks in place of secrets, and names alone where no marks can be had. Control and workers
+// make the same marks. Pure.
 import { createHmac } from 'node:crypto'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { isSealed, isSecretRow } from '../../shared/kube/sealed-object.ts'
@@ -19,15 +19,16 @@ export const markBy =
     `hmac:${createHmac('sha256', Buffer.from(key, 'hex')).update(text).digest('hex').slice(0, 16)}`
 
 /**
- * For proposals: equal texts have equal marks at the same place only. Whoever proposes content tries one value of a secret
- * by a comparison, and not as many as fit into a file.
+ * For proposals: equal texts have equal marks at the same place only. Whoever proposes content tries one value of a
+ * secret by a comparison, and not as many as fit into a file.
  */
 export const markPlacesBy = (key: string): ((text: string, place?: string) => string) => {
   const mark = markBy(key)
   return (text, place = '') => mark(`${place}\0${text}`)
 }
 
-/** Whether an object has to be rendered with marks before it is shown. In a fleet that seals, so has each that may hold a secret of a Config. */
+/** Whether an object has to be rendered with marks before it is shown. In a fleet that seals, so has each that may hold
+ *  a secret of a Config. */
 export const mayShowSecret = (id: ServiceId, row: string, text: string): boolean =>
   isSealed(text) || isSecretRow(id, row) || isSopsRow(text)
 

@@ -8,8 +8,8 @@ import { compilePattern } from './patch/safe-pattern.ts'
 const PATTERN_LENGTH_MAX = 2 * GLOB_LENGTH_MAX
 
 /**
- * RN11. Whether a glob matches a whole path. `*` and `**` match any characters, `/` included, because Argo CD compiles its globs without separators.
- * Throws PatchError when the glob is malformed.
+ * RN11. Whether a glob matches a whole path. `*` and `**` match any characters, `/` included, because Argo CD compiles
+ * its globs without separators. Throws PatchError when the glob is malformed.
  */
 export const compileGlob = (glob: string): ((path: string) => boolean) => compilePattern(patternOf(glob), PATTERN_LENGTH_MAX)
 

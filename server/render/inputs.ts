@@ -34,7 +34,8 @@ export interface RenderInputs {
  */
 export type InputRead = readonly string[]
 
-/** As the last name of a path: what there is was not looked into, only whether it is there, and whether it is an object, a list or something else. */
+/** As the last name of a path: what there is was not looked into, only whether it is there, and whether it is an
+ *  object, a list or something else. */
 export const KIND_ONLY = '\u0000kind'
 
 /** A read file of a source: content ids, so that equal ids are equal bytes. Null means that it did not exist. */
@@ -48,7 +49,8 @@ export interface FileRead {
 /** A place where a render looked: of a file, or of an input. */
 export type Dependency = Pick<FileRead, 'source' | 'path'> | InputRead
 
-/** All that a render depends on besides the service's own render options and the tools: with equal values at these places it gives the same again. */
+/** All that a render depends on besides the service's own render options and the tools: with equal values at these
+ *  places it gives the same again. */
 export interface Reads {
   /**
    * In the order of the reads, without those that earlier ones imply: renders with equal values so far read the same

@@ -1,5 +1,5 @@
-// Which kinds live in a namespace, as far as a render can know without a cluster: Kubernetes' own kinds by a table, custom ones by the definitions in the same
-// set. The agent has the last word: it asks the API server's discovery.
+// Which kinds live in a namespace, as far as a render can know without a cluster: Kubernetes' own kinds by a table,
+// custom ones by the definitions in the same set. The agent has the last word: it asks the API server's discovery.
 import type { K8sObject } from '../../shared/kube/object.ts'
 
 export type Scope = 'namespaced' | 'cluster' | 'unknown'

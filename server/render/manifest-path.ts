@@ -9,7 +9,8 @@ const OTHER_RENDERERS = new Map([
   ...KUSTOMIZATION_NAMES.map((name): [string, string] => [name, 'a kustomization']),
 ])
 
-/** RN2: `.yaml`, `.yml` and `.json`, with or without `.liquid`, but nothing whose name or folder begins with a dot. A path that ends with a slash is a folder: whether to look into it. */
+/** RN2: `.yaml`, `.yml` and `.json`, with or without `.liquid`, but nothing whose name or folder begins with a dot. A
+ *  path that ends with a slash is a folder: whether to look into it. */
 export function isManifestPath(path: string): boolean {
   const segments = path.split('/')
   const folder = segments.at(-1) === ''

@@ -77,7 +77,8 @@ function readFile(file: string, bytes: Uint8Array, manifests: Manifests, given?:
 
 const SOPS_LIST = 'a List that SOPS encrypted cannot be opened as its objects; write each object as a document of its own'
 
-/** The objects in a `kind: List`, or in a typed list such as `ConfigMapList`, which are no objects themselves. Null means that the value is no list. */
+/** The objects in a `kind: List`, or in a typed list such as `ConfigMapList`, which are no objects themselves. Null
+ *  means that the value is no list. */
 function listItems(value: unknown): unknown[] | null {
   if (typeof value !== 'object' || value === null || !('kind' in value) || !('items' in value)) return null
   return typeof value.kind === 'string' && value.kind.endsWith('List') && Array.isArray(value.items) ? value.items : null

@@ -1,5 +1,5 @@
-// Marks in place of secrets: what people see of a render is rendered with them, so that nothing that a filter makes of a
-// secret can be shown. Pure.
+// Marks in place of secrets: what people see of a render is rendered with them, so that nothing that a filter makes of
+// a secret can be shown. Pure.
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { withoutSopsMark } from '../../shared/sops/object.ts'

@@ -1,5 +1,7 @@
-// Names, labels and annotations that no API server takes, found before any cluster is asked. What is not known of a kind is not judged: what one server takes must not be refused here.
-// Rules as of Kubernetes 1.36 (staging apimachinery pkg/api/validate/content, pkg/util/validation; pkg/apis/*/validation/validation.go), and not stricter than 1.33. Pure.
+// Names, labels and annotations that no API server takes, found before any cluster is asked. What is not known of a
+// kind is not judged: what one server takes must not be refused here. Rules as of Kubernetes 1.36 (staging apimachinery
+// pkg/api/validate/content, pkg/util/validation; pkg/apis/*/validation/validation.go), and not stricter than 1.33.
+// Pure.
 import { groupOf, type K8sObject } from '../../shared/kube/object.ts'
 import { orderOf } from '../../shared/kube/waves.ts'
 
@@ -51,9 +53,11 @@ const LABEL_VALUE: TextRule = {
 }
 
 /**
- * Kinds whose names are held against more than a path segment, by the ValidateObjectMeta of their group. Not here, because they take more or are named otherwise: RBAC, PodDisruptionBudget, APIService,
- * CustomResourceDefinition, Node, CertificateSigningRequest, and whatever is not built in. A Service was a DNS-1035 label (no digit first) before RelaxedServiceNameValidation; a StatefulSet
- * is a label for new ones, and those that have dots from earlier versions are still updated (ValidateStatefulSetUpdate).
+ * Kinds whose names are held against more than a path segment, by the ValidateObjectMeta of their group. Not here,
+ * because they take more or are named otherwise: RBAC, PodDisruptionBudget, APIService, CustomResourceDefinition, Node,
+ * CertificateSigningRequest, and whatever is not built in. A Service was a DNS-1035 label (no digit first) before
+ * RelaxedServiceNameValidation; a StatefulSet is a label for new ones, and those that have dots from earlier versions
+ * are still updated (ValidateStatefulSetUpdate).
  */
 const RULES: Readonly<Record<string, ReadonlyArray<readonly [TextRule, string]>>> = {
   '': [
@@ -84,7 +88,8 @@ const ruleByKind = new Map(
 /** apimachinery: TotalAnnotationSizeLimitB, keys and values. */
 const ANNOTATIONS_BYTES_MAX = 256 * 1024
 
-/** RN10: all that is wrong in the metadata of an object that is to be applied; of one that is skipped nothing is asked. */
+/** RN10: all that is wrong in the metadata of an object that is to be applied; of one that is skipped nothing is asked.
+ */
 export function nameFaults({ apiVersion, kind, metadata }: K8sObject): NameFault[] {
   const { name, generateName, labels = {}, annotations = {} } = metadata
   if (orderOf(annotations).kind === 'skipped') return []

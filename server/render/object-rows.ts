@@ -1,4 +1,5 @@
-// Objects → the rows of a revision, with the namespace that each goes to, or everything that is wrong with them. Pure: the same objects give the same bytes.
+// Objects → the rows of a revision, with the namespace that each goes to, or everything that is wrong with them. Pure:
+// the same objects give the same bytes.
 import { canonicalJson, setDigest } from '../../shared/kube/canonical.ts'
 import { rowRefOf } from '../../shared/kube/generated-name.ts'
 import { groupOf, type K8sObject, refText } from '../../shared/kube/object.ts'
@@ -49,11 +50,13 @@ export interface RowsOf extends ServiceId {
   isDoubtful?: boolean
   /** Absent means that all objects are allowed. */
   bounds?: RenderBounds | undefined
-  /** Absent means that rows stay in clear. `all`: the render read a secret, which may be in any of its objects (SL1). */
+  /** Absent means that rows stay in clear. `all`: the render read a secret, which may be in any of its objects (SL1).
+   */
   seal?: { keys: SealingKeys; all: boolean } | undefined
 }
 
-/** The rows of a revision with their digest, or all problems: those given, objects without a namespace, objects that are there twice or are too large. `no_manifests` if there is nothing at all. */
+/** The rows of a revision with their digest, or all problems: those given, objects without a namespace, objects that
+ *  are there twice or are too large. `no_manifests` if there is nothing at all. */
 export function rowsOf(input: RowsOf, { found, problems: given, warnings }: Manifests): RenderResult {
   const problems = [...given]
   if (found.length === 0 && problems.length === 0) {
@@ -173,7 +176,8 @@ function sealed(
   return out
 }
 
-/** A kind of unknown scope goes where the service goes, if it says where. Null: it needs a namespace and there is none to give. */
+/** A kind of unknown scope goes where the service goes, if it says where. Null: it needs a namespace and there is none
+ *  to give. */
 function withNamespace(object: K8sObject, namespace: string | undefined, scopes: DeclaredScopes): K8sObject | null {
   const scope = scopeOf(groupOf(object.apiVersion), object.kind, scopes)
   const own = object.metadata.namespace

@@ -95,8 +95,8 @@ export interface PipelineOutcome {
   late: boolean
 }
 
-/** Renders one service for one cluster. What is wrong with its files or with this server is the outcome's result, never thrown; `reads` has every look until then, also of a render
- *  that failed. Throws only what no part of it expects. */
+/** Renders one service for one cluster. What is wrong with its files or with this server is the outcome's result, never
+ *  thrown; `reads` has every look until then, also of a render that failed. Throws only what no part of it expects. */
 export async function runPipeline(deps: PipelineDeps, input: PipelineInput): Promise<PipelineOutcome> {
   const recorder = createRecorder()
   const result = await attempt(deps, input, recorder)
@@ -123,7 +123,8 @@ function marked(input: PipelineInput): PipelineInput {
   return { ...input, mark, settings: { ...settings, config: withMarks(settings.config, mark) }, seal: undefined }
 }
 
-/** A chart or a remote base that could not be had leaves nothing to know the render by: it is no result, but an error that is not kept. */
+/** A chart or a remote base that could not be had leaves nothing to know the render by: it is no result, but an error
+ *  that is not kept. */
 async function renderSources(deps: PipelineDeps, input: PipelineInput, recorder: Recorder): Promise<RenderResult> {
   const { charts, bases } = deps
   const lacking: AppError[] = []
@@ -154,8 +155,8 @@ const BASE_REMEDY =
 const PENDING = { detail: 'a remote base is being fetched', remedy: 'No action needed: it is rendered again when the base is available.' }
 
 /**
- * Values of each chart of a service, for people (CG9): read with marks in place of secrets, so that not even the name of
- * a values file shows one. What is wrong with them, the render tells.
+ * Values of each chart of a service, for people (CG9): read with marks in place of secrets, so that not even the name
+ * of a values file shows one. What is wrong with them, the render tells.
  */
 export async function explainCharts(deps: PipelineDeps, given: PipelineInput): Promise<ExplainedValue[]> {
   const unplaced = marked({ ...given, forPeople: true })
@@ -386,7 +387,8 @@ interface Owned extends Manifest {
   render: RenderSpec
 }
 
-/** RD3: patches of a source of its own, then the service's for all that have none, then those of the overrides for everything; last of all common labels. */
+/** RD3: patches of a source of its own, then the service's for all that have none, then those of the overrides for
+ *  everything; last of all common labels. */
 function finish(input: PipelineInput, parts: readonly Part[], unheard: readonly Problem[], recorder: Recorder): RenderResult {
   recorder.input(['patches'])
   const problems = [...unheard, ...parts.flatMap((part) => part.problems)]

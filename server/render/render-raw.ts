@@ -5,7 +5,8 @@ import { renderedName, renderFile } from './liquid/files.ts'
 import { isManifestPath, otherRenderer } from './manifest-path.ts'
 import type { RendererResult, RenderJob } from './renderer.ts'
 
-/** Every manifest below the folder, templates rendered; all that is wrong at once. Throws AppError if the tree cannot be read or refuses a file. */
+/** Every manifest below the folder, templates rendered; all that is wrong at once. Throws AppError if the tree cannot
+ *  be read or refuses a file. */
 export async function renderRaw({ source, spec, inputs, meter }: RenderJob): Promise<RendererResult> {
   const { tree, root } = source
   const below = root === '' ? 0 : root.length + 1

@@ -1,5 +1,6 @@
-// The port that helm, kustomize, Liquid, TypeScript and exec renderers fill: one source's files and inputs → YAML or JSON texts, or everything that is wrong with them.
-// What comes after (reading the texts, patches, labels, namespaces, rows) is the same for all.
+// The port that helm, kustomize, Liquid, TypeScript and exec renderers fill: one source's files and inputs → YAML or
+// JSON texts, or everything that is wrong with them. What comes after (reading the texts, patches, labels, namespaces,
+// rows) is the same for all.
 import type { K8sObject } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { HelmValues, RenderSpec } from '../../shared/model/render.ts'
@@ -33,7 +34,8 @@ export type OpenedSops =
   | { kind: 'closed'; recipients: readonly string[] }
   | { kind: 'wrong'; why: string }
 
-/** `pending`: it is being fetched, and the render is done again afterwards. The tree of a file holds it as SINGLE_FILE. */
+/** `pending`: it is being fetched, and the render is done again afterwards. The tree of a file holds it as SINGLE_FILE.
+ */
 export type OpenedBase = { kind: 'ready'; tree: SourceTree; revision: string } | { kind: 'pending' } | { kind: 'failed'; error: AppError }
 
 export interface RenderJob {
@@ -53,19 +55,23 @@ export interface RenderJob {
   recordInput(path: InputRead): void
   /** The same without recording, only to be handed to such a process. */
   plainInputs: RenderInputs
-  /** Helm values from the lowest to the highest, after `helm.values` of the spec: those of overrides, then those of the cluster. Texts in them, and names of files, are templates still. */
+  /** Helm values from the lowest to the highest, after `helm.values` of the spec: those of overrides, then those of the
+   *  cluster. Texts in them, and names of files, are templates still. */
   values: readonly HelmLayer[]
   /**
    * The value of a key of a Config of the project, for `helm.valuesFrom`: of `data` unchanged, of a secret as its text;
-   * recorded like any other read. Undefined means that there is none. `isMapping`: it holds Helm values, as a mapping or as text.
+   * recorded like any other read. Undefined means that there is none. `isMapping`: it holds Helm values, as a mapping
+   * or as text.
    */
   configValue(name: string, key: string, isMapping?: boolean): unknown
-  /** SP7: opens a SOPS file that a program needs in clear, where the server has a key for it; recorded. Absent means none opens. */
+  /** SP7: opens a SOPS file that a program needs in clear, where the server has a key for it; recorded. Absent means
+   *  none opens. */
   openSops?: (parcel: SopsParcel) => Promise<OpenedSops>
   /** How often a secret was read so far. */
   secretReads?: () => number
-  /** Files of one version of a chart that another depends on, by path from that chart's folder. `repository`: as its Chart.lock has it (http, https or oci), of a Repository of the same project;
-   *  `version`: exactly. Throws `source_refused` and its like, with what to do. Absent means no charts but those of the tree. */
+  /** Files of one version of a chart that another depends on, by path from that chart's folder. `repository`: as its
+   *  Chart.lock has it (http, https or oci), of a Repository of the same project; `version`: exactly. Throws
+   *  `source_refused` and its like, with what to do. Absent means no charts but those of the tree. */
   charts?: (repository: string, name: string, version: string) => Promise<ReadonlyMap<string, Uint8Array>>
   /** A remote base at the revision of this render, recorded as an input. Absent means that nothing is fetched here. */
   bases?: (base: RemoteBase) => Promise<OpenedBase>
@@ -81,7 +87,8 @@ export interface RenderJob {
 }
 
 export type RendererResult =
-  /** `files`: name for messages (`templates/deployment.yaml`) → YAML stream or JSON. Names end with .yaml, .yml or .json. */
+  /** `files`: name for messages (`templates/deployment.yaml`) → YAML stream or JSON. Names end with .yaml, .yml or
+   *  .json. */
   | {
       kind: 'rendered'
       files: ReadonlyMap<string, Uint8Array>
@@ -103,5 +110,6 @@ export type RendererResult =
 /** A failure of which every part may be right with other inputs. */
 export const allOfInputs = (problems: Problem[]): RendererResult => ({ kind: 'failed', problems, ofInputs: problems })
 
-/** Expected failures are values; throws AppError only for what is wrong with this server (`renderer_missing`, `sandbox_unavailable`). */
+/** Expected failures are values; throws AppError only for what is wrong with this server (`renderer_missing`,
+ *  `sandbox_unavailable`). */
 export type Renderer = (job: RenderJob) => Promise<RendererResult>

@@ -1,7 +1,8 @@
 // Decides whose error it is: an error in the Service resource is corrected there, without a commit. Pure.
 import type { Problem } from '../../shared/protocol/error.ts'
 
-/** As the pipeline writes places in a spec: `render.patches[0]`, `source.path`, `sources[1].render.helm`, `overrides[0].patches[2]`, `cluster overrides[0].helm`. */
+/** As the pipeline writes places in a spec: `render.patches[0]`, `source.path`, `sources[1].render.helm`,
+ *  `overrides[0].patches[2]`, `cluster overrides[0].helm`. */
 const IN_SPEC = /^(cluster overrides|(?:render|source\.path$|sources\[\d+\]|overrides\[\d+\])(?:\.[A-Za-z.]+)?)(?=[[ ]|$)/
 /** A name that stands in the spec, where the file's would be. */
 const NAMED_IN_SPEC = /^no source has the name /

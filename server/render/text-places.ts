@@ -1,4 +1,5 @@
-// Lines and columns of a text that others wrote, for many places at once: what a place costs does not grow with the length of the text.
+// Lines and columns of a text that others wrote, for many places at once: what a place costs does not grow with the
+// length of the text.
 
 export interface TextPosition {
   /** Both from 1. */

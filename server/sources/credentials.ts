@@ -1,4 +1,5 @@
-// SO46: what the secrets of a Config mean over http, the same to Git, Helm repositories and registries. Never logged, never in a message.
+// SO46: what the secrets of a Config mean over http, the same to Git, Helm repositories and registries. Never logged,
+// never in a message.
 import { AppError } from '../../shared/protocol/error.ts'
 
 export type Login =

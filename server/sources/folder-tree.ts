@@ -1,5 +1,5 @@
-// A folder of this machine as a source, for rendering by hand: refuses what a commit would be refused for, so that what renders here renders on the server. Links are followed
-// inside the folder only; `.git` is no part of it.
+// A folder of this machine as a source, for rendering by hand: refuses what a commit would be refused for, so that what
+// renders here renders on the server. Links are followed inside the folder only; `.git` is no part of it.
 import { createHash } from 'node:crypto'
 import { constants, type Stats } from 'node:fs'
 import { lstat, open, readdir, readlink } from 'node:fs/promises'

@@ -29,7 +29,8 @@ export const removeUnusedBases = (root: string, uids: ReadonlySet<string>): Prom
 
 const isBase = (folder: string): boolean => folder.startsWith(BASE_UID_PREFIX)
 
-/** Removes keys that a process left when it was killed while git ran. `owner` limits it to the folders of one process. */
+/** Removes keys that a process left when it was killed while git ran. `owner` limits it to the folders of one process.
+ */
 export function removeLeftSecrets(root: string, owner = ''): void {
   const names = (folder: string) => (existsSync(folder) ? readdirSync(folder) : [])
   const folders = [root, ...names(root).flatMap((name) => (name.endsWith('.modules') ? [join(root, name)] : []))]

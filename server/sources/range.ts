@@ -1,4 +1,5 @@
-// The importer of semver: which of the versions there are is the newest in a range. For charts, tags of Git and tags of registries alike, and as helm means it.
+// The importer of semver: which of the versions there are is the newest in a range. For charts, tags of Git and tags of
+// registries alike, and as helm means it.
 import semver, { type SemVer } from 'semver'
 
 /** Shorter ones are distinguished from tags that are plain numbers: `1.2` is a version, `20240101` is 20240101.0.0. */
@@ -55,7 +56,8 @@ function parseRange(text: string): ((version: SemVer) => boolean) | null {
 /** SO42: whether a text is a range of versions. */
 export const isRange = (text: string): boolean => parseRange(text) !== null
 
-/** The newest version in the range. Absent means that the newest that is no pre-release. A range that is one of the versions letter for letter is that one. Null means that there is none. */
+/** The newest version in the range. Absent means that the newest that is no pre-release. A range that is one of the
+ *  versions letter for letter is that one. Null means that there is none. */
 export function greatestVersion(texts: Iterable<string>, range: string | undefined): string | null {
   const all = [...texts]
   if (range !== undefined && all.includes(range)) return range

@@ -1,5 +1,5 @@
-// The port to where manifests come from: one Source for each repository. Reading needs no network once a commit was fetched, so the last content
-// stays in use while the other side is away.
+// The port to where manifests come from: one Source for each repository. Reading needs no network once a commit was
+// fetched, so the last content stays in use while the other side is away.
 import type { CommitNote } from '../../shared/model/commits.ts'
 import type { RepositoryPlace } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
@@ -20,14 +20,16 @@ export interface SourceFile {
 
 export interface SourceEntry {
   name: string
-  /** A link that stays inside the tree is what it leads to; one that leads out, and a submodule that was not asked for, are refused when they are read. */
+  /** A link that stays inside the tree is what it leads to; one that leads out, and a submodule that was not asked for,
+   *  are refused when they are read. */
   kind: 'file' | 'folder' | 'link' | 'submodule'
   /** Content id of the file, or of the folder with all that is in it. */
   id: string
 }
 
-/** One revision of a source as files. Paths are relative to its root, forward slashes, `.` or '' is the root. Reads need no network. All of them throw `source_refused` for what
- *  is never read (links that lead out, LFS pointers, submodules) and past the limits above. */
+/** One revision of a source as files. Paths are relative to its root, forward slashes, `.` or '' is the root. Reads
+ *  need no network. All of them throw `source_refused` for what is never read (links that lead out, LFS pointers,
+ *  submodules) and past the limits above. */
 export interface SourceTree {
   /** Names the content of a file or folder: equal ids, equal bytes. Null means that there is none. */
   id(path: string): Promise<string | null>
@@ -52,7 +54,8 @@ export interface OpenedSource {
   tree: SourceTree
   /** Where in the tree the service is. */
   root: string
-  /** For people: `commit 3f2c…` is '3f2c…' in full; of a chart `6.5.2 sha256:…`; of an OCI artifact `v1.2.0 sha256:…`. At most 200 characters. */
+  /** For people: `commit 3f2c…` is '3f2c…' in full; of a chart `6.5.2 sha256:…`; of an OCI artifact `v1.2.0 sha256:…`.
+   *  At most 200 characters. */
   version: string
 }
 
@@ -66,11 +69,13 @@ export interface FileSpec {
 /** Path of the only file in the tree of a source that is one file. */
 export const SINGLE_FILE = 'file'
 
-/** Where manifests come from. A revision is text that names all of it: a Git commit, the SHA-256 of a Helm repository's index, the digest of an OCI manifest. */
+/** Where manifests come from. A revision is text that names all of it: a Git commit, the SHA-256 of a Helm repository's
+ *  index, the digest of an OCI manifest. */
 export interface Source {
   /** The revision that the repository's ref names at this moment, asked of the other side. */
   head(): Promise<string>
-  /** Makes head and revision readable in as few round trips as there can be; returns what the ref names now. For when a change is expected. */
+  /** Makes head and revision readable in as few round trips as there can be; returns what the ref names now. For when a
+   *  change is expected. */
   fetch(): Promise<string>
   /**
    * The name that people use for a revision that was read since the start: the tag that a semver range chose. Null or
@@ -83,7 +88,8 @@ export interface Source {
   has(revision: string): Promise<boolean>
   /** Throws `source_refused` (no such chart, no version in the range), `git_failed` and its like. */
   open(revision: string, pick: SourcePick): Promise<OpenedSource>
-  /** Exactly one version of a chart, for another chart that depends on it. `repository` is what that one's Chart.lock says. Absent means that it has no charts for others. */
+  /** Exactly one version of a chart, for another chart that depends on it. `repository` is what that one's Chart.lock
+   *  says. Absent means that it has no charts for others. */
   chart?(repository: string, name: string, version: string): Promise<OpenedSource>
 }
 

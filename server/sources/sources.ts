@@ -1,4 +1,5 @@
-// One Source, with a folder of its own, for each repository and what it says: another URL, ref or option starts afresh, and what belonged to an older one is removed.
+// One Source, with a folder of its own, for each repository and what it says: another URL, ref or option starts afresh,
+// and what belonged to an older one is removed.
 import { join } from 'node:path'
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
 import type { HelmRepositorySpec, OciSpec } from '../../shared/model/sources.ts'
@@ -55,7 +56,8 @@ export interface SourceDeps {
   clock: Clock
   /** The server stops: programs that run are ended. */
   stopping: AbortSignal
-  /** Aborts when nobody waits for the running code any more: programs that it started are ended. Absent means that somebody always does. */
+  /** Aborts when nobody waits for the running code any more: programs that it started are ended. Absent means that
+   *  somebody always does. */
   cancelled?(): AbortSignal | undefined
   /** For the source that the running job fetches. */
   raiseWatermark: RaiseWatermark

@@ -1,4 +1,5 @@
-// One request of a chart repository or registry: a deadline, a bound on bytes, credentials, and errors that name the host and never what was answered.
+// One request of a chart repository or registry: a deadline, a bound on bytes, credentials, and errors that name the
+// host and never what was answered.
 import { AppError } from '../../shared/protocol/error.ts'
 import type { WebFetcher } from './address/guard.ts'
 import { unresolvedText } from './address/resolve.ts'
@@ -15,7 +16,8 @@ export const DEADLINES: WebDeadlines = { wholeMs: 120_000, silentMs: 30_000 }
 export interface WebCredential {
   /** Null if the repository names no Config. */
   secretRef: string | null
-  /** `tokenServer`: host of another server that gets them, too, which the repository named. Throws `source_refused` for a host that they are not for. */
+  /** `tokenServer`: host of another server that gets them, too, which the repository named. Throws `source_refused` for
+   *  a host that they are not for. */
   read(tokenServer?: string): Promise<Readonly<Record<string, string>>>
 }
 
@@ -26,7 +28,8 @@ export interface WebRequest {
   what: string
   method?: 'GET' | 'HEAD'
   headers?: Readonly<Record<string, string>>
-  /** PEM of the authorities that the other side's certificate may be from. Absent means those that this server trusts. */
+  /** PEM of the authorities that the other side's certificate may be from. Absent means those that this server trusts.
+   */
   ca?: string | string[] | undefined
   bytesMax: number
   /** Takes the bytes that came before the transfer broke off, so that it can resume. */
@@ -41,8 +44,9 @@ export interface WebAnswer {
   bytes: Uint8Array
 }
 
-/** One request; its answer whatever the status is, with at most `bytesMax` of it. Throws `source_refused` when there is more, `source_unreachable` when the other side cannot be reached, is silent or breaks off, and what
- *  the address guard throws. */
+/** One request; its answer whatever the status is, with at most `bytesMax` of it. Throws `source_refused` when there is
+ *  more, `source_unreachable` when the other side cannot be reached, is silent or breaks off, and what the address
+ *  guard throws. */
 export async function askWeb(request: WebRequest, deadlines: WebDeadlines = DEADLINES): Promise<WebAnswer> {
   const { fetcher, url, what, method = 'GET', headers = {}, ca, bytesMax } = request
   const pieces: Uint8Array[] = []

@@ -20,7 +20,8 @@ export interface Bulk {
   types: readonly ColumnType[]
 }
 
-/** Rows in one statement: at most 9 parameters each, databases take at least 32,766. A power of two: so are the numbers of rows that statements are made for. */
+/** Rows in one statement: at most 9 parameters each, databases take at least 32,766. A power of two: so are the numbers
+ *  of rows that statements are made for. */
 const BULK_ROWS_MAX = 512
 
 const texts = new WeakMap<Bulk, Map<string | number, string>>()
@@ -56,14 +57,16 @@ const anyOf = (bulk: Bulk): string =>
 
 const compiled = new Map<string, CompiledQuery>()
 
-/** As `CompiledQuery.raw`, which freezes its parameters: of thousands, that costs half of what it costs to write them. */
+/** As `CompiledQuery.raw`, which freezes its parameters: of thousands, that costs half of what it costs to write them.
+ */
 function queryOf(text: string, parameters: readonly unknown[]): CompiledQuery {
   const query = compiled.get(text) ?? CompiledQuery.raw(text)
   compiled.set(text, query)
   return { ...query, parameters }
 }
 
-/** On SQLite one statement for each power of two. `first`: parameters that stand before the rows; `rows`: each with its parameters. */
+/** On SQLite one statement for each power of two. `first`: parameters that stand before the rows; `rows`: each with its
+ *  parameters. */
 export async function runBulk<R>(
   trx: Transaction<Tables>,
   engine: Engine,
@@ -87,8 +90,8 @@ export async function runBulk<R>(
 const columnsOf = ({ types }: Bulk, rows: ReadonlyArray<readonly unknown[]>): unknown[][] =>
   types.map((_, index) => rows.map((row) => row[index]))
 
-/** The same for a list of values to be found or deleted, where one that comes twice does no harm: a single statement for each 512. `last`: parameters that stand after
- *  the list. */
+/** The same for a list of values to be found or deleted, where one that comes twice does no harm: a single statement
+ *  for each 512. `last`: parameters that stand after the list. */
 export async function runIn<R>(
   trx: Transaction<Tables>,
   engine: Engine,

@@ -1,4 +1,5 @@
-// The order that both engines give to text: by its bytes in UTF-8, which is by code points. JavaScript's own is by code units, and differs past U+FFFF.
+// The order that both engines give to text: by its bytes in UTF-8, which is by code points. JavaScript's own is by code
+// units, and differs past U+FFFF.
 
 export function byteOrder(a: string, b: string): number {
   const length = Math.min(a.length, b.length)

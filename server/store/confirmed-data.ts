@@ -1,4 +1,5 @@
-// Names of data that a person confirmed together with a change: they are kept until the orders that follow from it have them.
+// Names of data that a person confirmed together with a change: they are kept until the orders that follow from it have
+// them.
 import { type ClusterId, parseServiceKey, serviceKey } from '../../shared/model/ids.ts'
 import type { Store } from './store.ts'
 import type { StoreDb } from './store-db.ts'

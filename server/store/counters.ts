@@ -3,7 +3,8 @@
 import { sql, type Transaction } from 'kysely'
 import type { Tables } from './tables.ts'
 
-/** The last of the next `count` numbers. Almost every transaction takes one: text costs half of what it costs to build this statement. */
+/** The last of the next `count` numbers. Almost every transaction takes one: text costs half of what it costs to build
+ *  this statement. */
 export async function nextNumber(trx: Transaction<Tables>, name: Tables['counters']['name'], count = 1): Promise<number> {
   const { rows } = await sql<{ value: number }>`update counters set value = value + ${count} where name = ${name} returning value`.execute(
     trx,

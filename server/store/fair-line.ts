@@ -1,5 +1,5 @@
-// Work that waits for one of a few places. Callers that wait share the places by the time that they used lately, so that a caller with
-// many slow requests does not hold up one with a few.
+// Work that waits for one of a few places. Callers that wait share the places by the time that they used lately, so
+// that a caller with many slow requests does not hold up one with a few.
 import { AsyncResource } from 'node:async_hooks'
 import type { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
@@ -34,7 +34,8 @@ export class FairLine {
     this.#free = options.places
   }
 
-  /** Runs `work` in its turn. A caller that goes away gets `gone` at once; work that runs keeps its place until it ends. */
+  /** Runs `work` in its turn. A caller that goes away gets `gone` at once; work that runs keeps its place until it
+   *  ends. */
   run<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const { gone } = this.#options
     if (signal?.aborted) return Promise.reject(gone())

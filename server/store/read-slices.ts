@@ -5,7 +5,8 @@ import { setImmediate } from 'node:timers/promises'
 
 export const SLICE_ROWS = 500
 
-/** `read` answers at most SLICE_ROWS rows in the order of their key, from the first or from strictly after the row given. */
+/** `read` answers at most SLICE_ROWS rows in the order of their key, from the first or from strictly after the row
+ *  given. */
 export async function readSlices<R, T>(read: (after: R | null) => Promise<R[]>, toItem: (row: R) => T): Promise<T[]> {
   const items: T[] = []
   let after: R | null = null

@@ -1,4 +1,5 @@
-// A bounded map that keeps what was asked for lately. Two generations instead of an order of use: to move each entry at each look would cost more than the look.
+// A bounded map that keeps what was asked for lately. Two generations instead of an order of use: to move each entry at
+// each look would cost more than the look.
 export class RecentMap<V> {
   readonly #max: number
   #young = new Map<string | number, V>()

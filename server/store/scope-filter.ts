@@ -5,7 +5,8 @@ import type { Tables } from './tables.ts'
 
 type Column = 'project' | 'name' | 'service'
 
-/** Rows with a project and a name. Places that are limited to clusters count: rows of clusters are filtered where their labels are known. */
+/** Rows with a project and a name. Places that are limited to clusters count: rows of clusters are filtered where their
+ *  labels are known. */
 export const scopeFilter =
   (scope: Scope, projectColumn: Column = 'project', nameColumn: Column = 'name') =>
   // biome-ignore lint/suspicious/noExplicitAny: the columns are those of whichever table is asked

@@ -1,4 +1,5 @@
-// Circles of `dependsOn`, looked for in the transaction that writes the service: of two writes that would close one together, the second sees the first.
+// Circles of `dependsOn`, looked for in the transaction that writes the service: of two writes that would close one
+// together, the second sees the first.
 import { z } from 'zod'
 import { cycleThrough, dependencyKey } from '../../shared/model/dependencies.ts'
 import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'

@@ -1,5 +1,6 @@
-// The handle that the methods of the store get: reads, and write transactions. A write transaction has the store to itself on both engines, so that its work may look first
-// and then write, and numbers that it takes are in the order of commits. What changed and what is counted is noted on the transaction and written with it.
+// The handle that the methods of the store get: reads, and write transactions. A write transaction has the store to
+// itself on both engines, so that its work may look first and then write, and numbers that it takes are in the order of
+// commits. What changed and what is counted is noted on the transaction and written with it.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Clock } from '../../shared/runtime/clock.ts'
@@ -36,15 +37,18 @@ export interface WriteOptions {
 
 export interface StoreDb {
   readonly engine: Engine
-  /** Throws inside of `write`: on the one connection of SQLite it would wait for itself, or read what was there before. */
+  /** Throws inside of `write`: on the one connection of SQLite it would wait for itself, or read what was there before.
+   */
   readonly read: ReadDb
   /** All of `work` or nothing; committed with those that came while it was done. Throws inside of another `write`. */
   write<T>(work: (tx: Tx) => Promise<T>, options?: WriteOptions): Promise<T>
-  /** Another number before and after each write transaction: what was read under one number is current as long as it stays. */
+  /** Another number before and after each write transaction: what was read under one number is current as long as it
+   *  stays. */
   writeVersion(): number
   /** Changes with a greater number can be read and may be gone after a power loss; infinite: there is none such. */
   settledChange(): number
-  /** After each commit that changed something, with the number of its last change; only commits of this process. Returns what ends it. */
+  /** After each commit that changed something, with the number of its last change; only commits of this process.
+   *  Returns what ends it. */
   onCommit(listener: (lastChange: number) => void): () => void
   /** Listens as `Connections` does. */
   listen(onCommit: () => void, signal: AbortSignal): void

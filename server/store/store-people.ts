@@ -117,7 +117,8 @@ const API_TOKEN_COLUMNS = [
   'projects',
 ] as const
 
-/** A token of an earlier version has no role: it is an admin's. One with an unknown role, which a later version wrote, may only read. */
+/** A token of an earlier version has no role: it is an admin's. One with an unknown role, which a later version wrote,
+ *  may only read. */
 function apiTokenRecord(row: Pick<Selectable<Tables['api_tokens']>, (typeof API_TOKEN_COLUMNS)[number]>): ApiTokenRecord {
   const { id, name, replaces } = row
   return {

@@ -9,8 +9,9 @@ import type { Tables } from './tables.ts'
 
 type RestoreStore = Pick<Store, 'distrustLogs' | 'restoreFacts' | 'restoreProofs' | 'recordRestoreProofs' | 'settleRestore'>
 
-/** Past every epoch that the time that is gone can have reached, in clusters that were not heard of, too. It is beyond the seconds of the clock as well, so that
- *  a second restore of the same backup does not give out the epochs of the first again. */
+/** Past every epoch that the time that is gone can have reached, in clusters that were not heard of, too. It is beyond
+ *  the seconds of the clock as well, so that a second restore of the same backup does not give out the epochs of the
+ *  first again. */
 const EPOCH_LEAP = 1_000
 /** Rows in one statement. */
 const PROOFS_A_TIME = 500

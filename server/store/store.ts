@@ -63,7 +63,8 @@ export interface Store {
     /** A service whose dependencies would lead back to it (TG15). */
     | ({ kind: 'cycle' } & DependencyCycle)
   >
-  /** The same values, sealed under another key or bound to hosts: no new generation. False: it is at another version by now. */
+  /** The same values, sealed under another key or bound to hosts: no new generation. False: it is at another version by
+   *  now. */
   resealConfig(key: ResourceKey, version: number, spec: string): Promise<boolean>
   getResource(key: ResourceKey): Promise<StoredResource | null>
   /** JSON of the rotation of the keys of secrets that is under way, or was last (CG7). */
@@ -97,7 +98,8 @@ export interface Store {
   deleteResource(key: ResourceKey, ifVersion?: number): Promise<boolean>
   /** The end of a deletion: only for a marked service at the version that was read. False: another write came first. */
   finishDeletion(key: ResourceKey, version: number, events?: readonly UnnumberedEvent[]): Promise<boolean>
-  /** The service is not deleted after all, if the question of that subject still waits for its answer; the question goes with it. */
+  /** The service is not deleted after all, if the question of that subject still waits for its answer; the question
+   *  goes with it. */
   takeBackDeletion(key: ResourceKey, subject: string, nowMs: number): Promise<boolean>
 
   // Sources and renders
@@ -123,7 +125,8 @@ export interface Store {
    * `spec`: the stored text.
    */
   renderErrors(): Promise<Array<{ id: ServiceId; error: StoredError; spec: string }>>
-  /** Another digest is the next revision of the service. `variants`: when it is not the same in every cluster; its digest then stands for theirs together. */
+  /** Another digest is the next revision of the service. `variants`: when it is not the same in every cluster; its
+   *  digest then stands for theirs together. */
   setRenderState(id: ServiceId, state: RenderState, variants?: readonly Variant[], events?: readonly UnnumberedEvent[]): Promise<void>
   /** Newest first; `before`: strictly below that number. */
   revisions(id: ServiceId, query: { before?: number; limit: number }): Promise<Revision[]>
@@ -135,9 +138,11 @@ export interface Store {
   ): Promise<Array<{ service: string; number: number; objectCount: number; given: number; commits: string[] }>>
   /** Those of the digests that are variants of the newest revision, or its only one. */
   newestVariants(id: ServiceId, digests: readonly string[]): Promise<Set<string>>
-  /** Whether that is the digest of the newest revision, and every cluster that has the service shall have it, or a variant of it. */
+  /** Whether that is the digest of the newest revision, and every cluster that has the service shall have it, or a
+   *  variant of it. */
   isPublished(id: ServiceId, digest: string): Promise<boolean>
-  /** To the newest revision, those that it has not; a service without revisions gets none. How many variants it has then. */
+  /** To the newest revision, those that it has not; a service without revisions gets none. How many variants it has
+   *  then. */
   addVariants(id: ServiceId, variants: readonly Variant[]): Promise<number>
   /** The content of clusters with that digest, as far as it is kept. */
   variant(id: ServiceId, digest: string): Promise<KnownVariant | null>
@@ -151,8 +156,9 @@ export interface Store {
   desiredWith(id: ServiceId, digest: string): Promise<DesiredService | null>
   /** Costs what its removal orders cost, whatever the size of the fleet. */
   placementTotals(id: ServiceId): Promise<PlacementTotals>
-  /** For each: takes the cluster's next ordinal and writes the row, or does nothing when it would write the same (RV4) or the cluster is gone. Null doc: a
-   *  tombstone. All of them or none. `before`: what a changed row was, null for none. */
+  /** For each: takes the cluster's next ordinal and writes the row, or does nothing when it would write the same (RV4)
+   *  or the cluster is gone. Null doc: a tombstone. All of them or none. `before`: what a changed row was, null for
+   *  none. */
   publish(
     rows: ReadonlyArray<Omit<DesiredService, 'ordinal'>>,
   ): Promise<Array<{ changed: boolean; ordinal: number; before: { doc: string | null; setSha: string | null } | null }>>
@@ -178,9 +184,10 @@ export interface Store {
    * after the token is deleted. Null if there is neither.
    */
   joinTokenHash(tokenId: string, publicKey: string): Promise<string | null>
-  /** Uses one use of the token, makes cluster and agent; the same token and key again answer the same and use nothing. Another token with a known key and
-   *  name is a re-join: same cluster, next incarnation and epoch. A revoked key is answered but stays revoked. A known key under another name is
-   *  `name_taken`. Name and key of a cluster that was deleted are free again. */
+  /** Uses one use of the token, makes cluster and agent; the same token and key again answer the same and use nothing.
+   *  Another token with a known key and name is a re-join: same cluster, next incarnation and epoch. A revoked key is
+   *  answered but stays revoked. A known key under another name is `name_taken`. Name and key of a cluster that was
+   *  deleted are free again. */
   join(input: JoinInput): Promise<JoinResult>
   /** The removed cluster of that agent. Null if there is no such agent, or if the removal is too long ago. */
   removedCluster(agentId: AgentId): Promise<{ clusterId: ClusterId; name: string } | null>
@@ -190,13 +197,15 @@ export interface Store {
   listAgents(): Promise<AgentRecord[]>
   /** Returns the new incarnation. */
   raiseIncarnation(agentId: AgentId): Promise<number>
-  /** SL10: in place of `before`, if that is the key of the agent. The epoch of the cluster grows, so that all rows are sent anew. */
+  /** SL10: in place of `before`, if that is the key of the agent. The epoch of the cluster grows, so that all rows are
+   *  sent anew. */
   changeRecipient(change: { agentId: AgentId; before: string; recipient: string; event: Omit<FleetEvent, 'id'> }): Promise<void>
   /** SL11: another recipient key is asked for from then on. False: there is no such cluster. */
   askForRecipient(clusterId: ClusterId, atMs: number): Promise<boolean>
   /** The dbId of each shard file, by its index, as it was adopted last. */
   adoptedShards(): Promise<Map<number, string>>
-  /** Raises the epoch of the clusters of each shard file that is another one than when it was last adopted; returns those clusters. */
+  /** Raises the epoch of the clusters of each shard file that is another one than when it was last adopted; returns
+   *  those clusters. */
   adoptShards(files: ReadonlyArray<{ index: number; dbId: string; clusterIds: readonly ClusterId[] }>): Promise<ClusterId[]>
   listClusters(): Promise<ClusterRecord[]>
   clusterByName(name: string): Promise<ClusterRecord | null>
@@ -208,19 +217,22 @@ export interface Store {
   deleteCluster(name: string, ifVersion?: number): Promise<boolean>
 
   // Status and events
-  /** PU2: only rows with a greater rev change anything. `complete`: PU4; the rows are in its range. What it does not name goes up to the greatest rev of
-   *  `rows`, and in any case if its rev is below `olderThan`. Returns the greatest rev known of the cluster, what it was before, and the keys that changed.
-   *  `tooMany`: keys that the cluster has no room for (PU8). */
+  /** PU2: only rows with a greater rev change anything. `complete`: PU4; the rows are in its range. What it does not
+   *  name goes up to the greatest rev of `rows`, and in any case if its rev is below `olderThan`. Returns the greatest
+   *  rev known of the cluster, what it was before, and the keys that changed. `tooMany`: keys that the cluster has no
+   *  room for (PU8). */
   upsertStatus(
     clusterId: ClusterId,
     rows: readonly StatusWrite[],
     options: { complete: boolean | InventoryRange; olderThan?: number; nowMs: number },
   ): Promise<{ ack: number; had: number; changed: StatusWrite[]; tooMany?: string[] }>
-  /** PU9: null means that a push has room; else when its agent shall come back, and `upsertStatus` throws `too_many_requests`. */
+  /** PU9: null means that a push has room; else when its agent shall come back, and `upsertStatus` throws
+   *  `too_many_requests`. */
   readonly statusBacklog: { retryAfterMs(clusterId?: ClusterId): number | null }
   /** Ordered by key, then cluster id. */
   listStatus(query: { clusterId?: ClusterId; kind: StatusEntry['kind']; key?: string; keyPrefix?: string }): Promise<StatusEntry[]>
-  /** In steps of a bounded number of rows; nothing of a service that the cluster shall have. Its tombstone then says that nothing is left. */
+  /** In steps of a bounded number of rows; nothing of a service that the cluster shall have. Its tombstone then says
+   *  that nothing is left. */
   deleteStatusOfService(clusterId: ClusterId, id: ServiceId): Promise<void>
   /** Newest first; `before`: strictly before that time. */
   statusHistory(clusterId: ClusterId, id: ServiceId, query: { before?: number; limit: number }): Promise<HistoryEntry[]>
@@ -247,8 +259,9 @@ export interface Store {
     limit: number
   }): Promise<FleetEvent[]>
   /**
-   * Events about one object, newest first. `object`: as agents name it, `GROUP/KIND/NAMESPACE/NAME`, or without the group
-   * for any. The number of events that one page reads is bounded: it may have fewer than its limit, even none, and continue.
+   * Events about one object, newest first. `object`: as agents name it, `GROUP/KIND/NAMESPACE/NAME`, or without the
+   * group for any. The number of events that one page reads is bounded: it may have fewer than its limit, even none,
+   * and continue.
    */
   listObjectEvents(query: {
     scope?: Scope
@@ -307,13 +320,15 @@ export interface Store {
   openConfirmationsFor(subjects: readonly string[]): Promise<Map<string, Confirmation>>
   /** Open ones and confirmed ones; one for each cluster. */
   confirmationsOfService(id: ServiceId): Promise<Confirmation[]>
-  /** Services of which something is asked, or was confirmed and not carried out, that concerns all of their clusters: not what one agent refuses to prune. */
+  /** Services of which something is asked, or was confirmed and not carried out, that concerns all of their clusters:
+   *  not what one agent refuses to prune. */
   askedServices(): Promise<ServiceId[]>
   /** Services of which something waits for a person. */
   waitingServices(): Promise<ServiceId[]>
   /** How many wait for a person, and since when, by kind; kinds without one are absent. */
   pendingConfirmations(): Promise<PendingConfirmations[]>
-  /** Open ones only, oldest first; `refused`: in their place those that a person refused. `after`: strictly after that one. */
+  /** Open ones only, oldest first; `refused`: in their place those that a person refused. `after`: strictly after that
+   *  one. */
   listConfirmations(page?: {
     scope?: Scope
     limit?: number
@@ -325,7 +340,8 @@ export interface Store {
    * asking, under another id.
    */
   confirm(id: string, by: string, nowMs: number, upTo?: number): Promise<Confirmation | null>
-  /** The objects stay until somebody confirms after all, or the question changes. Null means that it is gone, or was confirmed. */
+  /** The objects stay until somebody confirms after all, or the question changes. Null means that it is gone, or was
+   *  confirmed. */
   refuse(id: string, no: { by: string; why: string; nowMs: number; upTo?: number | undefined }): Promise<Confirmation | null>
   closeConfirmation(subject: string): Promise<void>
 
@@ -360,8 +376,8 @@ export interface Store {
   /** Answers how many. */
   deleteExpiredSessions(nowMs: number): Promise<number>
 
-  /** HT6: a write with an Idempotency-Key begins. Null means that it is the first with this id; else what is known of that one.
-   *  A null `answer`: it did not end, or its answer is not kept. */
+  /** HT6: a write with an Idempotency-Key begins. Null means that it is the first with this id; else what is known of
+   *  that one. A null `answer`: it did not end, or its answer is not kept. */
   beginRequest(request: {
     id: string
     digest: string

@@ -14,7 +14,8 @@ import type { RollupDimension } from './counts/rollup-dimensions.ts'
 export interface Tables {
   /** `schema`: number of the last migration; `shard <index>`: dbId of the shard file that was last adopted. */
   meta: { key: string; value: string }
-  /** Numbers that only grow, taken inside the transaction that uses them: their order is the order of commits on every database. */
+  /** Numbers that only grow, taken inside the transaction that uses them: their order is the order of commits on every
+   *  database. */
   counters: { name: 'resource_version' | 'event_id' | 'change' | 'cluster_no' | 'dictionary' | 'notification'; value: number }
   /** Clusters that people removed; the newest are kept. */
   removed_clusters: { agent_id: AgentId; cluster_id: ClusterId; cluster_uid: string; name: string; no: number }
@@ -122,12 +123,14 @@ export interface Tables {
     status_rev: number
     /** Rev of the newest complete inventory: whatever is older and not in the table was removed by it. */
     status_floor: number
-    /** Inventory in ranges: where the next one has to begin (null means none is under way), and the floor when the last one has come. */
+    /** Inventory in ranges: where the next one has to begin (null means none is under way), and the floor when the last
+     *  one has come. */
     sweep_from: string | null
     sweep_floor: number
     /** Greatest rev that went into the event stream. */
     event_rev: number
-    /** The ordinal when the shard file that is in use now was adopted, or found after an unclean stop: a page beyond it is in that file's log, or of a time that is gone. */
+    /** The ordinal when the shard file that is in use now was adopted, or found after an unclean stop: a page beyond it
+     *  is in that file's log, or of a time that is gone. */
     adopted_ordinal: number
     /** Proofs of a lower epoch are of a time that a person settled (RP2). */
     settled_epoch: number
@@ -149,7 +152,8 @@ export interface Tables {
     incarnation: number
     joined_ms: number
   }
-  /** Keys of status rows: ten thousand clusters share most of them. `refs`: rows that have it; without any it may be collected, under the next number of the counter `dictionary`. */
+  /** Keys of status rows: ten thousand clusters share most of them. `refs`: rows that have it; without any it may be
+   *  collected, under the next number of the counter `dictionary`. */
   names: {
     id: Generated<number>
     kind: Exclude<StatusKind, 'event'>
@@ -265,7 +269,8 @@ export interface Tables {
     created_ms: number
     confirmed_ms: number | null
     confirmed_by: string | null
-    /** Equal for equal questions of different clusters, which are then in `confirmation_clusters`. Null means that it is not asked of single clusters. */
+    /** Equal for equal questions of different clusters, which are then in `confirmation_clusters`. Null means that it
+     *  is not asked of single clusters. */
     group_key: string | null
     /** How many clusters there are. */
     members: number

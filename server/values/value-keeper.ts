@@ -1,5 +1,6 @@
-// Reads the external sources of Configs (CG13): at the start, when a Config changes, and at the interval of each. Values
-// that differ make the Config another generation. A source that fails leaves its last value, and the state says so.
+// Reads the external sources of Configs (CG13): at the start, when a Config changes, and at the interval of each.
+// Values that differ make the Config another generation. A source that fails leaves its last value, and the state says
+// so.
 import { z } from 'zod'
 import type { ValueSource } from '../../shared/model/render.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'

@@ -1,5 +1,5 @@
-// The process of a worker: `skerry worker`, or main.ts from source. Only the server starts it. It ends when control closes
-// its pipe or dies.
+// The process of a worker: `skerry worker`, or main.ts from source. Only the server starts it. It ends when control
+// closes its pipe or dies.
 import { endWithParent } from '../../shared/adapters/parent-death.ts'
 import { type Clock, systemClock } from '../../shared/runtime/clock.ts'
 import { Channel } from './channel/channel.ts'

@@ -1,6 +1,7 @@
-// Reads content of tenants: Git packs, archives, YAML, templates, patches and imports, and runs the programs that render.
-// Its process may be killed at any time. It may use the folders of sources and renders, the network of sources, and what it
-// asks control for as part of a job. It has no store and no keys, knows no cluster but that of its job, and answers control only.
+// Reads content of tenants: Git packs, archives, YAML, templates, patches and imports, and runs the programs that
+// render. Its process may be killed at any time. It may use the folders of sources and renders, the network of sources,
+// and what it asks control for as part of a job. It has no store and no keys, knows no cluster but that of its job, and
+// answers control only.
 
 import { COMMIT, VERSION } from '../../shared/runtime/build-info.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'

@@ -1,5 +1,5 @@
-// Age keys of a folder: `*.agekey` files in it serve every project, those in its folder NAME only project NAME. A file that
-// is replaced (a mounted Secret) or added is found at the next reading; nothing is written.
+// Age keys of a folder: `*.agekey` files in it serve every project, those in its folder NAME only project NAME. A file
+// that is replaced (a mounted Secret) or added is found at the next reading; nothing is written.
 import { createHash } from 'node:crypto'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'

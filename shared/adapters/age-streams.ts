@@ -1,4 +1,5 @@
-// Streams that are encrypted to age recipients. Loaded at the first use, because most servers and all agents need none. The library is JavaScript: about 100 MB/s.
+// Streams that are encrypted to age recipients. Loaded at the first use, because most servers and all agents need none.
+// The library is JavaScript: about 100 MB/s.
 
 const X25519 = /^age1[02-9ac-hj-np-z]{58}$/
 const HYBRID = /^age1pq1[02-9ac-hj-np-z]{100,4000}$/

@@ -1,4 +1,5 @@
-// Opens what was encrypted to an age recipient; age-streams.ts does both for streams. Loaded at the first use, because most sites and most servers have no age key.
+// Opens what was encrypted to an age recipient; age-streams.ts does both for streams. Loaded at the first use, because
+// most sites and most servers have no age key.
 
 /** A private key of age with its public key. */
 export interface AgeKey {
@@ -11,7 +12,8 @@ export interface AgeKey {
 const IDENTITY = /^AGE-SECRET-KEY-(?:1|PQ-1)[0-9A-Z]+$/
 const KEYS_MAX = 64
 
-/** Keys of a file of age-keygen. Null means that it has a line that is neither a key nor a comment, no key, or too many. */
+/** Keys of a file of age-keygen. Null means that it has a line that is neither a key nor a comment, no key, or too
+ *  many. */
 export async function readAgeKeys(text: string): Promise<AgeKey[] | null> {
   const lines = text.split(/\r?\n/).map((line) => line.trim())
   const identities = lines.filter((line) => line !== '' && !line.startsWith('#'))

@@ -1,5 +1,6 @@
-// The importer of the CEL library: the text of a health rule → something that judges an object in bounded time. It is loaded when the first rule is met, since an agent without
-// rules shall not hold it. Its language has no budget of its own: a rule is written by users of the fleet and the object by anybody in the cluster, so what can grow is counted.
+// The importer of the CEL library: the text of a health rule → something that judges an object in bounded time. It is
+// loaded when the first rule is met, since an agent without rules shall not hold it. Its language has no budget of its
+// own: a rule is written by users of the fleet and the object by anybody in the cluster, so what can grow is counted.
 import type { CelText, CompiledVerdict, FleetRule } from '../kube/fleet-rule.ts'
 import type { CelAnswer, CelTest, CompiledRule } from '../kube/health-rule.ts'
 import { groupOf } from '../kube/object.ts'
@@ -125,7 +126,8 @@ function wrapsOf(rule: string, root: Node): Wrap[] {
   return wraps
 }
 
-/** Whether each guard is around the very part that it is for: one that is around less of it counts nothing. Throws if one is not. */
+/** Whether each guard is around the very part that it is for: one that is around less of it counts nothing. Throws if
+ *  one is not. */
 function checkGuards(node: unknown): void {
   if (Array.isArray(node)) for (const item of node) checkGuards(item)
   if (!isNode(node)) return

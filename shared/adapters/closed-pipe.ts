@@ -29,7 +29,8 @@ export function readerGone(fd: number): AbortSignal {
   return gone.signal
 }
 
-/** An end of its own: what is set of it (that nothing waits) is not set of the one that is shared with other processes. */
+/** An end of its own: what is set of it (that nothing waits) is not set of the one that is shared with other processes.
+ */
 function openAgain(fd: number): number | null {
   try {
     return fstatSync(fd).isFIFO() ? openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK) : null

@@ -15,8 +15,8 @@ interface Mapping {
 
 const HEAD = /^([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \d+\s+(.*)$/
 
-/** Mappings of `program` in the text of /proc/self/smaps of which nothing can be lost: not writable, and no page differs from the file (the loader's
- *  relocations do, and a debugger's breakpoints). */
+/** Mappings of `program` in the text of /proc/self/smaps of which nothing can be lost: not writable, and no page
+ *  differs from the file (the loader's relocations do, and a debugger's breakpoints). */
 export function cleanMappings(smaps: string, program: string): Mapping[] {
   const found: Mapping[] = []
   let mapping: Mapping | null = null

@@ -1,5 +1,5 @@
-// Memory of server, workers and agent holds secrets while they work: a crash must not write it to a disk, nor hand it to a
-// collector of crashes.
+// Memory of server, workers and agent holds secrets while they work: a crash must not write it to a disk, nor hand it
+// to a collector of crashes.
 import { dlopen, FFIType, ptr } from 'bun:ffi'
 
 const LIBRARIES: Partial<Record<NodeJS.Platform, string>> = { linux: 'libc.so.6', darwin: 'libSystem.B.dylib' }

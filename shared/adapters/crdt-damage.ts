@@ -1,5 +1,5 @@
-// Checks a cr-sqlite file through a plain connection, before native code is loaded on it. cr-sqlite assumes that its tables are complete and well-formed: on a file
-// that a power loss left half made, it ended the process.
+// Checks a cr-sqlite file through a plain connection, before native code is loaded on it. cr-sqlite assumes that its
+// tables are complete and well-formed: on a file that a power loss left half made, it ended the process.
 import { createHash } from 'node:crypto'
 import { type Database, structureDamage } from './sqlite.ts'
 
@@ -25,7 +25,8 @@ const VERSION_NUMBER = 160_300
 const SITE_ID_BYTES = 16
 const VERSION_BOUND = 2 ** 53
 
-/** Null means that cr-sqlite may open the file; whether its rows are right is for the caller to check. Throws SQLite's error when the file cannot be read. */
+/** Null means that cr-sqlite may open the file; whether its rows are right is for the caller to check. Throws SQLite's
+ *  error when the file cannot be read. */
 export function crdtDamage(db: Database): string | null {
   return structureDamage(db) ?? schemaDamage(db) ?? contentDamage(db)
 }

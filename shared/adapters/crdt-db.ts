@@ -1,4 +1,5 @@
-// The importer of cr-sqlite. Only writers of `desired` load it; every reader is a plain connection, which cannot write the table at all.
+// The importer of cr-sqlite. Only writers of `desired` load it; every reader is a plain connection, which cannot write
+// the table at all.
 import { dlopen, FFIType } from 'bun:ffi'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync, writeSync } from 'node:fs'
@@ -9,7 +10,8 @@ import { DamagedFile, type Database, isDiskFull, type OpenOptions, openSqlite } 
 
 export const CRSQLITE_VERSION = '0.16.3'
 
-/** With rowids: a WITHOUT ROWID table gives each document of more than 1 kB a page of its own, which makes the file 1.6 times as large and as slow. */
+/** With rowids: a WITHOUT ROWID table gives each document of more than 1 kB a page of its own, which makes the file 1.6
+ *  times as large and as slow. */
 const DESIRED_SCHEMA = `CREATE TABLE desired (
   cluster TEXT NOT NULL, id TEXT NOT NULL, doc TEXT NOT NULL DEFAULT '', PRIMARY KEY (cluster, id)
 )`
@@ -24,8 +26,8 @@ export interface CrdtDb {
   db: Database
   /** 32 hex digits. */
   siteId: string
-  /** Call inside the transaction that writes the rows: it is the db_version they get (CU6). Called again with one above that, a later part of the same
-   *  transaction has a version of its own. */
+  /** Call inside the transaction that writes the rows: it is the db_version they get (CU6). Called again with one above
+   *  that, a later part of the same transaction has a version of its own. */
   nextDbVersion(atLeast?: number): number
   /** `crsql_finalize` first: without it each close leaks descriptors and leaves the WAL behind. */
   close(): void
@@ -42,8 +44,9 @@ export interface CrdtOptions extends OpenOptions {
 /** Runs code that loads native code on a file, and records the file in case the process ends there. */
 export type Opening = <T>(path: string, open: () => T) => T
 
-/** Opens a file with the one replicated table `desired(cluster, id, doc)`, or creates both in an empty one. Throws `DamagedFile` before native code sees a file that
- *  is not complete: native code on such a file can end the process. */
+/** Opens a file with the one replicated table `desired(cluster, id, doc)`, or creates both in an empty one. Throws
+ *  `DamagedFile` before native code sees a file that is not complete: native code on such a file can end the process.
+ */
 export function openCrdtDb(path: string, options: CrdtOptions = {}): CrdtDb {
   const db = openSqlite(path, options)
   try {
@@ -76,8 +79,8 @@ export function openCrdtDb(path: string, options: CrdtOptions = {}): CrdtDb {
 
 const ENTRY_POINT = 'sqlite3_crsqlite_init' // SQLite would guess it from the file name
 
-/** The library and a connection that keeps it loaded. SQLite unloads a library whose initialization failed, and the process would crash in the functions that the
- *  library had registered by then. */
+/** The library and a connection that keeps it loaded. SQLite unloads a library whose initialization failed, and the
+ *  process would crash in the functions that the library had registered by then. */
 let library: { path: string; keeper: Database } | undefined
 
 function loadCrsqlite(db: Database, libraryDir: string | undefined): void {
@@ -90,8 +93,9 @@ function loadCrsqlite(db: Database, libraryDir: string | undefined): void {
   }
 }
 
-/** From source the library is an ordinary file. In a compiled binary it lies in the executable, where the loader cannot see it: it goes through a
- *  memory file, or, where the host refuses that (no FFI under a tight memory limit, noexec policies), through a file in `libraryDir`. */
+/** From source the library is an ordinary file. In a compiled binary it lies in the executable, where the loader cannot
+ *  see it: it goes through a memory file, or, where the host refuses that (no FFI under a tight memory limit, noexec
+ *  policies), through a file in `libraryDir`. */
 function openLibrary(libraryDir: string | undefined): NonNullable<typeof library> {
   const candidates = libraryPath.startsWith('/$bunfs') ? [memoryFile, () => dataFile(libraryDir)] : [() => libraryPath]
   const failures: string[] = []

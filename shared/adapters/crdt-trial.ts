@@ -13,7 +13,8 @@ const OUTSIDE_SIGNALS = ['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP']
 /** Runs one child: the exit of the program on `paths`, and what it printed. Throws when there can be no child. */
 export type RunTrial = (paths: readonly string[]) => { output: string; exitCode: number | null; signal: string | null; timedOut: boolean }
 
-/** Why native code must not open a file, by path. A file that was not tried, because the child was killed from outside or could not start, is not in it. */
+/** Why native code must not open a file, by path. A file that was not tried, because the child was killed from outside
+ *  or could not start, is not in it. */
 export function tryCrdtFiles(paths: readonly string[], run: RunTrial): ReadonlyMap<string, string> {
   const refused = new Map<string, string>()
   for (let rest = paths; rest.length > 0; ) {

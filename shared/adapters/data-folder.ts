@@ -9,14 +9,16 @@ export interface DataFolder {
   path: string
   /**
    * Different for each running machine and each lock file, so that no two living processes share it: a copy of the
-   * folder is at another place, and the folder itself admits one process. Null means that the machine does not reveal it.
+   * folder is at another place, and the folder itself admits one process. Null means that the machine does not reveal
+   * it.
    */
   place: string | null
   /** Lets another process in. The lock also ends with the process, however it ends. */
   unlock(): void
 }
 
-/** Makes the folder (0700), takes it for this process alone, and changes into it: on a read-only root SQLite has no other place for temporary files. */
+/** Makes the folder (0700), takes it for this process alone, and changes into it: on a read-only root SQLite has no
+ *  other place for temporary files. */
 export function openDataFolder(folder: string): DataFolder {
   const path = resolve(folder)
   try {
@@ -61,7 +63,8 @@ export function bootId(): string | null {
 /** Open locks, held here because a collected handle would close and unlock. */
 const held = new Set<Database>()
 
-/** `skerry-agent status` looks into the folder of an agent that does not run: one that starts at that moment waits for it. */
+/** `skerry-agent status` looks into the folder of an agent that does not run: one that starts at that moment waits for
+ *  it. */
 const LOCK_PATIENCE_MS = 2_000
 
 /** An open exclusive transaction is a lock that the kernel takes back when the process dies; a pid file would stay. */

@@ -1,5 +1,5 @@
-// A secret that only the holder of an X25519 key can derive: HPKE in base mode (RFC 9180), used for its export alone. One encapsulation serves many wrapped keys, because the
-// exported secret is kept by both sides (sealed-keys.ts).
+// A secret that only the holder of an X25519 key can derive: HPKE in base mode (RFC 9180), used for its export alone.
+// One encapsulation serves many wrapped keys, because the exported secret is kept by both sides (sealed-keys.ts).
 import { createPrivateKey } from 'node:crypto'
 import { AEAD_ChaCha20Poly1305, CipherSuite, KDF_HKDF_SHA256, KEM_DHKEM_X25519_HKDF_SHA256 } from 'hpke'
 

@@ -6,8 +6,9 @@ import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs'
 import { AppError } from '../protocol/error.ts'
 
 export interface LogSync {
-  /** Resolves when everything that was committed before the call is on the disk. Throws `data_unusable` when the disk refuses, and from then on always: the kernel drops pages
-   *  that it could not write, so that a later sync would succeed without them. */
+  /** Resolves when everything that was committed before the call is on the disk. Throws `data_unusable` when the disk
+   *  refuses, and from then on always: the kernel drops pages that it could not write, so that a later sync would
+   *  succeed without them. */
   settled(): Promise<void>
   /** The same on this thread, before anything else happens. */
   settle(): void
@@ -23,7 +24,8 @@ export interface LogFile {
 /** For disposable files: simulated processes, databases in memory. */
 export const NO_LOG: LogFile = { sync: (done) => done(null), syncNow: () => {}, close: () => {} }
 
-/** The log of a database that is open with `journal_mode=WAL`; the file must not be closed by its last connection meanwhile. */
+/** The log of a database that is open with `journal_mode=WAL`; the file must not be closed by its last connection
+ *  meanwhile. */
 function logFileOf(databasePath: string): LogFile {
   const fd = openSync(`${databasePath}-wal`, 'r')
   return { sync: (done) => fdatasync(fd, done), syncNow: () => fdatasyncSync(fd), close: () => closeSync(fd) }

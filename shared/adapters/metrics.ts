@@ -1,5 +1,5 @@
-// Metrics in the OpenMetrics text format, from a table that also makes their reference page. A name, type or label that is not in the table does not
-// compile, so a series cannot appear without documentation.
+// Metrics in the OpenMetrics text format, from a table that also makes their reference page. A name, type or label that
+// is not in the table does not compile, so a series cannot appear without documentation.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setImmediate } from 'node:timers/promises'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'

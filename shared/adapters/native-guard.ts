@@ -1,12 +1,13 @@
-// Keeps native code from ending a program at every start: a doubtful file is tried in a child process, and a file that was being opened when processes died is set
-// aside.
+// Keeps native code from ending a program at every start: a doubtful file is tried in a child process, and a file that
+// was being opened when processes died is set aside.
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import type { Opening } from './crdt-db.ts'
 import { trialInChild, tryCrdtFiles } from './crdt-trial.ts'
 import type { RunRecord } from './run-record.ts'
 
 export interface NativeGuard {
-  /** Why native code must not open a file, by path. Doubtful files are tried first. Default: they are doubtful if the previous process died. */
+  /** Why native code must not open a file, by path. Doubtful files are tried first. Default: they are doubtful if the
+   *  previous process died. */
   refusals(paths: readonly string[], doubtful?: boolean): ReadonlyMap<string, string>
   /** If this process dies in it, the next one knows of the file. */
   opening: Opening
@@ -15,7 +16,8 @@ export interface NativeGuard {
 export interface NativeGuardOptions {
   run: RunRecord
   libraryDir: string
-  /** Processes in a row that may die while they open a file before it is set aside, whatever a child process says of it. */
+  /** Processes in a row that may die while they open a file before it is set aside, whatever a child process says of
+   *  it. */
   deathsMax: number
   /** Default: a child process. */
   tryFiles?: (paths: readonly string[]) => ReadonlyMap<string, string>

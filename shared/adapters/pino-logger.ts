@@ -1,4 +1,5 @@
-// The importer of pino. JSON lines to standard error: no transport, because pino's transports are workers and die in a compiled binary.
+// The importer of pino. JSON lines to standard error: no transport, because pino's transports are workers and die in a
+// compiled binary.
 import pino from 'pino'
 import type { Logger } from '../runtime/logger.ts'
 

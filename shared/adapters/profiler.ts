@@ -91,8 +91,8 @@ const KEY_NAME = /^[A-Za-z_$#][A-Za-z_$]{0,29}\d{0,2}$/
 const CONTENT_TYPES = ['string', 'concatenated string', 'sliced string', 'symbol', 'bigint', 'number']
 
 /**
- * Removes content. It is in the names of string nodes and may be in keys. Each name is also a string of the heap, so the
- * nodes and edges that use a string decide whether it stays.
+ * Removes content. It is in the names of string nodes and may be in keys. Each name is also a string of the heap, so
+ * the nodes and edges that use a string decide whether it stays.
  */
 export function withoutContent(text: string): string {
   const snapshot = JSON.parse(text) as Snapshot

@@ -22,7 +22,8 @@ function nameOf({ kind, metadata }: Record<string, unknown>): string {
   return [kind, namespace, name ?? generateName].filter((part) => typeof part === 'string').join('/')
 }
 
-/** `file:line:col: message`, then the line as its author wrote it, with a caret below the column, unless the line is cut at its beginning. */
+/** `file:line:col: message`, then the line as its author wrote it, with a caret below the column, unless the line is
+ *  cut at its beginning. */
 export function problemText({ path, message, excerpt }: Problem): string {
   const first = `${path}: ${message}\n`
   if (excerpt === undefined) return first

@@ -1,5 +1,5 @@
-// The note of a running process in its data folder, for the next process: that it runs, and which file native code is opening. A process that a signal ended cannot
-// remove its note.
+// The note of a running process in its data folder, for the next process: that it runs, and which file native code is
+// opening. A process that a signal ended cannot remove its note.
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'

@@ -5,7 +5,8 @@ export type { Database, SQLQueryBindings, Statement }
 
 export interface OpenOptions {
   readonly?: boolean
-  /** FULL for what exists nowhere else, NORMAL for a replica (rows and cursor roll back together), OFF for what can be rebuilt (CU5). */
+  /** FULL for what exists nowhere else, NORMAL for a replica (rows and cursor roll back together), OFF for what can be
+   *  rebuilt (CU5). */
   synchronous?: 'FULL' | 'NORMAL' | 'OFF'
   /**
    * DELETE only for the lock file: a WAL cannot be locked whole. MEMORY only while a file is built that no other
@@ -13,7 +14,8 @@ export interface OpenOptions {
    */
   journal?: 'WAL' | 'DELETE' | 'MEMORY'
   busyTimeoutMs?: number
-  /** Pages that a connection keeps; SQLite's own choice is 2,000 KiB. What many connections keep is what the process weighs. */
+  /** Pages that a connection keeps; SQLite's own choice is 2,000 KiB. What many connections keep is what the process
+   *  weighs. */
   cacheKiB?: number
 }
 
@@ -34,8 +36,8 @@ export function openSqlite(path: string, options: OpenOptions = {}): Database {
   return db
 }
 
-/** A write transaction. BEGIN IMMEDIATE, because a read that turns into a write loses to a faster writer (SQLITE_BUSY_SNAPSHOT). The type refuses a
- *  promise: Bun would commit at the first await. */
+/** A write transaction. BEGIN IMMEDIATE, because a read that turns into a write loses to a faster writer
+ *  (SQLITE_BUSY_SNAPSHOT). The type refuses a promise: Bun would commit at the first await. */
 export function writeTransaction<T>(db: Database, work: () => T extends Promise<unknown> ? never : T): T {
   return transactionOf(db).immediate(work) as T
 }
@@ -85,7 +87,8 @@ export function isCorrupt(error: unknown): boolean {
 
 const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '')
 
-/** Null means that the structure is intact. Reads every row. Compares indexes with rows, too, which takes five times as long, if the file has `indexedBytesMax` at most. */
+/** Null means that the structure is intact. Reads every row. Compares indexes with rows, too, which takes five times as
+ *  long, if the file has `indexedBytesMax` at most. */
 export function structureDamage(db: Database, indexedBytesMax = 0): string | null {
   const size = db.query<{ bytes: number }, []>('SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size').get()
   const check = (size?.bytes ?? 0) <= indexedBytesMax ? 'integrity_check' : 'quick_check'

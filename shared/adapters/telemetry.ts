@@ -1,4 +1,5 @@
-// The importer of OpenTelemetry, configured by its usual environment variables. The packages are loaded only when an endpoint is set: a process without one has neither their memory nor their time.
+// The importer of OpenTelemetry, configured by its usual environment variables. The packages are loaded only when an
+// endpoint is set: a process without one has neither their memory nor their time.
 import type { Context, SpanContext } from '@opentelemetry/api'
 import type { IdGenerator, Sampler } from '@opentelemetry/sdk-trace'
 import { COMMIT, VERSION } from '../runtime/build-info.ts'

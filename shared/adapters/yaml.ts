@@ -1,5 +1,6 @@
-// The importer of js-yaml, and the only parser of manifests and resource files: YAML and JSON text → documents as kubectl reads them, with their lines.
-// The library scans; values are built here, because only then does every warning and refusal know its line. Never throws on input.
+// The importer of js-yaml, and the only parser of manifests and resource files: YAML and JSON text → documents as
+// kubectl reads them, with their lines. The library scans; values are built here, because only then does every warning
+// and refusal know its line. Never throws on input.
 import {
   DUMP_SCHEMA,
   defineScalarTag,
@@ -35,7 +36,8 @@ export interface ParsedYaml {
   problems: Problem[]
   /** 1-based line of a mapping or sequence of these documents; 1 for anything else. */
   lineOf(node: unknown): number
-  /** `file:line:column` of what is at this path below a mapping or sequence of these documents: of its key, or of the nearest thing around it that has a place. */
+  /** `file:line:column` of what is at this path below a mapping or sequence of these documents: of its key, or of the
+   *  nearest thing around it that has a place. */
   placeOf(node: unknown, path?: readonly PropertyKey[]): string
   /** A boolean as it was written: `no`. Null means that there is none at this path, or it is an item of a list. */
   wordAt(node: unknown, path: readonly PropertyKey[]): string | null
@@ -81,8 +83,9 @@ const UNCLOSED =
 /** Characters that are read again, all in all, to find what is not closed. */
 const OPENER_READ_MAX = 4_000_000
 
-/** Where the quote, else the outermost `[` or `{`, is that is open at the end of a text, which the parser refuses for that reason. Null means not found. Only the parser knows what opens
- *  anything, so it is asked for the last of them before which everything is in order, or wrong for another reason. */
+/** Where the quote, else the outermost `[` or `{`, is that is open at the end of a text, which the parser refuses for
+ *  that reason. Null means not found. Only the parser knows what opens anything, so it is asked for the last of them
+ *  before which everything is in order, or wrong for another reason. */
 function openerIn(text: string): number | null {
   const failure = (length: number): string | null => {
     try {
@@ -127,7 +130,8 @@ class Reader {
   private frames: Frame[] = []
   private anchors = new Map<string, Anchored>()
   private aliases = 0
-  /** Members that `<<` copied in this document. Each counts as a node of the alias, so a document with too many is refused. */
+  /** Members that `<<` copied in this document. Each counts as a node of the alias, so a document with too many is
+   *  refused. */
   private copied = 0
 
   constructor(source: string, file: string) {
@@ -168,7 +172,8 @@ class Reader {
     return event?.type === EVENT_ID.SCALAR ? getScalarValue(this.source, event) : null
   }
 
-  /** Where a key stands, and its event, which that of its value follows. Undefined means that the mapping has no such key itself, but by `<<` or not at all. */
+  /** Where a key stands, and its event, which that of its value follows. Undefined means that the mapping has no such
+   *  key itself, but by `<<` or not at all. */
   private keyOf(mapping: object, name: string): { start: number; index: number } | undefined {
     this.mappings ??= new Map(this.events.flatMap((event, index) => (event.type === EVENT_ID.MAPPING ? [[event.start, index]] : [])))
     const first = this.mappings.get(this.starts.get(mapping) ?? -1)
@@ -393,7 +398,8 @@ export type YamlNode =
   | { kind: 'list'; items: YamlNode[] }
   | { kind: 'scalar'; text: string; isPlain: boolean; tag: string }
 
-/** For what depends on the order of members. Null means not YAML, or it has aliases or members without a scalar name. */
+/** For what depends on the order of members. Null means not YAML, or it has aliases or members without a scalar name.
+ */
 export function readYamlNodes(text: string): YamlNode[] | null {
   if (Buffer.byteLength(text) > YAML_BYTES_MAX) return null
   try {

@@ -1,5 +1,5 @@
-// CU2: a cluster's rows as one number that both sides keep up to date row by row. It finds accidents, not forgeries (CU2a): the checkpoint's
-// signature is what is trusted.
+// CU2: a cluster's rows as one number that both sides keep up to date row by row. It finds accidents, not forgeries
+// (CU2a): the checkpoint's signature is what is trusted.
 import { hash } from 'node:crypto'
 
 const MODULUS = 1n << 128n

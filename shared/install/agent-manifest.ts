@@ -1,4 +1,5 @@
-// The agent of one cluster as plain manifests, for `kubectl apply -f -`: what the chart skerry-agent makes of the same values (IK6). Pure.
+// The agent of one cluster as plain manifests, for `kubectl apply -f -`: what the chart skerry-agent makes of the same
+// values (IK6). Pure.
 
 export interface AgentSite {
   server: string

@@ -1,4 +1,5 @@
-// The command that installs the agent of a new cluster, in three forms. Pure, so that the command line and the dashboard print the same.
+// The command that installs the agent of a new cluster, in three forms. Pure, so that the command line and the
+// dashboard print the same.
 import { type AgentSite, agentManifests } from './agent-manifest.ts'
 
 export const JOIN_FORMS = ['helm', 'manifest', 'node'] as const

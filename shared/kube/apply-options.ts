@@ -9,8 +9,8 @@ export interface ApplyOptions {
    * Fields that others wrote are taken over before the apply, so that all fields without an entry in Git are removed.
    */
   replace: boolean
-  /** When the API server refuses because a field is immutable: delete, wait until it is gone, create. `foreign`: said in another tool's word, which does not reach
-   *  kinds that hold data or other objects. */
+  /** When the API server refuses because a field is immutable: delete, wait until it is gone, create. `foreign`: said
+   *  in another tool's word, which does not reach kinds that hold data or other objects. */
   recreate: 'never' | 'foreign' | 'own'
   /** `ifAbsent`: made when it is not there, and never touched after. `never`: not applied at all. */
   touch: 'always' | 'ifAbsent' | 'never'
@@ -31,8 +31,9 @@ const OUR_WORDS: Readonly<Record<string, Change>> = {
 
 const SYNC_OPTIONS: Readonly<Record<string, Change>> = { 'replace=true': { replace: true }, 'force=true': { recreate: 'foreign' } }
 
-/** Words of others as they mean them there. All their other words (Validate, ServerSideApply, SkipDryRunOnMissingResource, …) ask for what is so anyway, or are
- *  read where they belong (keep-marks.ts). In lower case: their tools do not agree on it. */
+/** Words of others as they mean them there. All their other words (Validate, ServerSideApply,
+ *  SkipDryRunOnMissingResource, …) ask for what is so anyway, or are read where they belong (keep-marks.ts). In lower
+ *  case: their tools do not agree on it. */
 const FOREIGN: ReadonlyArray<readonly [key: string, words: Readonly<Record<string, Change>>]> = [
   [ARGO_OPTIONS, SYNC_OPTIONS],
   [PLURAL_OPTIONS, SYNC_OPTIONS],

@@ -12,7 +12,8 @@ function keyText(key: string): string {
   return text
 }
 
-/** JSON with sorted keys and no white space: equal objects have equal bytes. `undefined` members are left out, as JSON.stringify does. */
+/** JSON with sorted keys and no white space: equal objects have equal bytes. `undefined` members are left out, as
+ *  JSON.stringify does. */
 export function canonicalJson(value: unknown): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value) ?? 'null'
   let text = ''
@@ -30,7 +31,8 @@ export function canonicalJson(value: unknown): string {
 
 export const sha256Hex = (data: string | Uint8Array): string => hash('sha256', data, 'hex')
 
-/** RV1: names the whole set of a service's object rows. 128 bits in hex of SHA-256 over `id NUL sha256(doc) LF` in id order. */
+/** RV1: names the whole set of a service's object rows. 128 bits in hex of SHA-256 over `id NUL sha256(doc) LF` in id
+ *  order. */
 export function setDigest(rows: Iterable<readonly [id: string, doc: string]>): string {
   const sum = createSetDigest()
   for (const [id, doc] of [...rows].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))) sum.add(id, doc)

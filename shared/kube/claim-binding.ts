@@ -1,9 +1,11 @@
-// A volume claim whose StorageClass binds at first use stays Pending until a Pod that uses it is scheduled: nothing is wrong with it, and whatever brings that Pod must not wait for it.
-// The class is another object, so its binding mode comes in as a fact.
+// A volume claim whose StorageClass binds at first use stays Pending until a Pod that uses it is scheduled: nothing is
+// wrong with it, and whatever brings that Pod must not wait for it. The class is another object, so its binding mode
+// comes in as a fact.
 import { type Health, progressing, text } from './health-object.ts'
 import { groupOf, type K8sObject } from './object.ts'
 
-/** Whether a StorageClass (null means the default one of the cluster) binds when the first consumer is scheduled. Null means not known. */
+/** Whether a StorageClass (null means the default one of the cluster) binds when the first consumer is scheduled. Null
+ *  means not known. */
 export type BindsAtFirstUse = (className: string | null) => boolean | null
 
 const SELECTED_NODE = 'volume.kubernetes.io/selected-node'
@@ -16,8 +18,9 @@ const NOT_BOUND = progressing('NotBound', 'phase is Pending')
 /** For the moment after a start in which StorageClasses are being read. */
 const BINDING_UNKNOWN = progressing('BindingUnknown', 'phase is Pending, and its StorageClass is being read')
 
-/** The class (null means the default one) that decides whether an unbound claim waits for a consumer. Undefined means that no class decides that, because the object is no claim, is bound or going to be,
- *  names a volume itself, or has a consumer already (a node was selected). */
+/** The class (null means the default one) that decides whether an unbound claim waits for a consumer. Undefined means
+ *  that no class decides that, because the object is no claim, is bound or going to be, names a volume itself, or has a
+ *  consumer already (a node was selected). */
 export function decidingClass(object: K8sObject): string | null | undefined {
   if (object.kind !== 'PersistentVolumeClaim' || groupOf(object.apiVersion) !== '') return undefined
   const { spec, status, metadata } = object as K8sObject & { spec?: Record<string, unknown>; status?: Record<string, unknown> }

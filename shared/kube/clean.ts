@@ -1,5 +1,5 @@
-// A manifest as it may be sent by server-side apply. What is taken out here each broke an apply or hid a drift on a real API server; what is
-// put in are the marks by which an object of ours is known again.
+// A manifest as it may be sent by server-side apply. What is taken out here each broke an apply or hid a drift on a
+// real API server; what is put in are the marks by which an object of ours is known again.
 import type { ServiceId } from '../model/ids.ts'
 import { COMMIT_ANNOTATION, REVISION_ANNOTATION, SERVICE_LABEL, serviceLabel, TRACKING_ANNOTATION, trackingValue } from './marks.ts'
 import { groupOf, type K8sObject, refOf } from './object.ts'
@@ -16,8 +16,8 @@ const SERVER_METADATA = [
   'deletionTimestamp',
 ] as const
 
-/** RC1: status, server-set metadata and the nulls of built-in kinds leave, a Secret's stringData becomes data, the rules of an aggregated ClusterRole leave. The input is not
- *  touched. */
+/** RC1: status, server-set metadata and the nulls of built-in kinds leave, a Secret's stringData becomes data, the
+ *  rules of an aggregated ClusterRole leave. The input is not touched. */
 export function cleanObject(object: K8sObject): K8sObject {
   // RC25: only a built-in type is known to have no use for a null. Metadata is of a built-in type in every kind.
   const isBuiltIn = isBuiltInGroup(groupOf(object.apiVersion))
@@ -30,7 +30,8 @@ export function cleanObject(object: K8sObject): K8sObject {
   return cleaned
 }
 
-/** RC2: the label that watches select by, and the annotation that says whose object this is, in which cluster, and under which name. */
+/** RC2: the label that watches select by, and the annotation that says whose object this is, in which cluster, and
+ *  under which name. */
 export function markObject(object: K8sObject, clusterId: string, { project, service }: ServiceId): K8sObject {
   const { metadata } = object
   const labels = { ...metadata.labels, [SERVICE_LABEL]: serviceLabel(project, service) }
@@ -45,7 +46,8 @@ export interface Origin {
   revision: string | null
 }
 
-/** RC24: beside the marks, and no part of the document that is compared: a commit that does not change an object does not write it. */
+/** RC24: beside the marks, and no part of the document that is compared: a commit that does not change an object does
+ *  not write it. */
 export function markOrigin(object: K8sObject, { commit, revision }: Origin): K8sObject {
   const marks = { ...(commit ? { [COMMIT_ANNOTATION]: commit } : {}), ...(revision ? { [REVISION_ANNOTATION]: revision } : {}) }
   if (Object.keys(marks).length === 0) return object
@@ -53,7 +55,8 @@ export function markOrigin(object: K8sObject, { commit, revision }: Origin): K8s
   return { ...object, metadata: { ...metadata, annotations: { ...metadata.annotations, ...marks } } }
 }
 
-/** Without members that are null: in a map of strings of a built-in kind they would arrive as "". Items of lists stay, because taking one out would move the others. */
+/** Without members that are null: in a map of strings of a built-in kind they would arrive as "". Items of lists stay,
+ *  because taking one out would move the others. */
 export const withoutNulls = <T extends object>(object: T): T => withoutNullMembers(object) as T
 
 function withoutNullMembers(value: unknown): unknown {

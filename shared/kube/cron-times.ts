@@ -1,4 +1,5 @@
-// Five cron fields as days and minutes of a wall clock, in no time zone: Bun.cron.parse answers in the machine's own zone only.
+// Five cron fields as days and minutes of a wall clock, in no time zone: Bun.cron.parse answers in the machine's own
+// zone only.
 
 import type { Zone } from './zone.ts'
 
@@ -73,7 +74,8 @@ export function nextOpening({ zone, times }: { zone: Pick<Zone, 'dayOf' | 'insta
   return null
 }
 
-/** Where the openings of a day begin that come after `atMs`: a wall clock that is set back repeats none, so their order is that of the minutes. */
+/** Where the openings of a day begin that come after `atMs`: a wall clock that is set back repeats none, so their order
+ *  is that of the minutes. */
 export function firstAfter(zone: Pick<Zone, 'instantOf'>, day: number, minutes: readonly number[], atMs: number): number {
   let [low, high] = [0, minutes.length]
   while (low < high) {

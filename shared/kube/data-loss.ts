@@ -1,5 +1,5 @@
-// The data and objects that a deletion destroys besides the object itself, as far as its kind tells. Agents judge by it and by what they see in the cluster; the server shows it before a person
-// confirms. Pure.
+// The data and objects that a deletion destroys besides the object itself, as far as its kind tells. Agents judge by it
+// and by what they see in the cluster; the server shows it before a person confirms. Pure.
 import type { K8sObject, ObjectRef } from './object.ts'
 import { isBuiltInGroup } from './order.ts'
 
@@ -33,7 +33,8 @@ export const lossKind = (kind: Kind): LossKind | null => lossOf(kind)?.[0] ?? nu
 /** For people. Null means that nothing is lost that Git could not bring back. */
 export const lossText = (kind: Kind): string | null => lossOf(kind)?.[1] ?? null
 
-/** The exact name by which a person confirms a deletion: `PersistentVolumeClaim shop/data`, `Boat.sea.example harbour/skiff`. The group is left out where the kind is built in. */
+/** The exact name by which a person confirms a deletion: `PersistentVolumeClaim shop/data`, `Boat.sea.example
+ *  harbour/skiff`. The group is left out where the kind is built in. */
 export function deletionName({ group, kind, namespace, name }: ObjectRef): string {
   const place = namespace === '' ? name : `${namespace}/${name}`
   return `${kindName(group, kind)} ${place}`

@@ -1,4 +1,5 @@
-// Health by a HealthRule of the fleet: up to four tests in CEL, each with what it says. What an expression means is the adapter's; here is what its answers mean.
+// Health by a HealthRule of the fleet: up to four tests in CEL, each with what it says. What an expression means is the
+// adapter's; here is what its answers mean.
 import { VERDICTS, type Verdict } from '../model/health-rules.ts'
 import { degraded, HEALTHY, type Health, progressing, suspended } from './health-object.ts'
 import { type CelTest, membersOf, saidBy } from './health-rule.ts'

@@ -1,5 +1,6 @@
-// How other tools mark what they own. An object with such a mark is adopted only with `takeover: true`. `app.kubernetes.io/managed-by` is no owner: charts write it
-// into manifests that everybody applies; nor is `app.kubernetes.io/instance`.
+// How other tools mark what they own. An object with such a mark is adopted only with `takeover: true`.
+// `app.kubernetes.io/managed-by` is no owner: charts write it into manifests that everybody applies; nor is
+// `app.kubernetes.io/instance`.
 import type { ObjectRef } from './object.ts'
 
 interface Marked {

@@ -1,5 +1,6 @@
-// The shapes in which controllers say how they are doing, as parts of a rule: conditions that are to be True, a word in a field. The tables of known kinds are made of these. Words that a
-// rule does not name are read as health-words.ts has them.
+// The shapes in which controllers say how they are doing, as parts of a rule: conditions that are to be True, a word in
+// a field. The tables of known kinds are made of these. Words that a rule does not name are read as health-words.ts has
+// them.
 import { byConditions, byCounters, byWord, causeOf, failedBy, generalHealth, waitsFor } from './health-general.ts'
 import {
   at,
@@ -120,7 +121,8 @@ export interface PhaseWords {
   suspended?: readonly string[]
 }
 
-/** A word in the status. A word that is not named here is a failure where the vocabulary says so, else it is on its way, and so is none. */
+/** A word in the status. A word that is not named here is a failure where the vocabulary says so, else it is on its
+ *  way, and so is none. */
 export function byPhase({ at: path = ['phase'], message = ['message'], healthy, ...words }: PhaseWords): Rule {
   const where = `status.${path.join('.')}`
   const { degraded: bad = [], suspended: stopped = [] } = words
@@ -167,7 +169,8 @@ export const replicasReady: Rule = ({ spec, status }) =>
 export const conditionLists = (reading: Reading, name: string): Condition[][] =>
   list(reading.status[name]).map(({ conditions }) => conditionsIn(conditions))
 
-/** For kinds whose API promises that each condition names the generation that it was made for: an older one says nothing about this spec. */
+/** For kinds whose API promises that each condition names the generation that it was made for: an older one says
+ *  nothing about this spec. */
 export function whenSeen(types: readonly string[], rule: Rule): Rule {
   return (reading) => {
     const { generation = 0 } = reading

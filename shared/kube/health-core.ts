@@ -1,5 +1,6 @@
-// Health of the kinds that Kubernetes itself serves, as kstatus has it (kubernetes-sigs/cli-utils pkg/kstatus/status/core.go) where it has a rule; where ours differs, the line says
-// why. Ingress, HorizontalPodAutoscaler, APIService, Namespace, Node and PersistentVolume are ours: kstatus knows none of them.
+// Health of the kinds that Kubernetes itself serves, as kstatus has it (kubernetes-sigs/cli-utils
+// pkg/kstatus/status/core.go) where it has a rule; where ours differs, the line says why. Ingress,
+// HorizontalPodAutoscaler, APIService, Namespace, Node and PersistentVolume are ours: kstatus knows none of them.
 import {
   count,
   degraded,
@@ -25,7 +26,8 @@ const notObserved = (status: Fields): Health | null =>
 const deployment: Rule = ({ spec, status, condition }) => {
   if (spec['paused'] === true) return suspended('spec.paused is true; resume its rollout')
   const moving = condition('Progressing')
-  // kstatus reads ReplicaFailure of ReplicaSets only; on a Deployment it is the one place that says why no Pod is created.
+  // kstatus reads ReplicaFailure of ReplicaSets only; on a Deployment it is the one place that says why no Pod is
+  // created.
   const failure = condition('ReplicaFailure')
   if (moving?.reason === 'ProgressDeadlineExceeded') {
     const texts = [moving.message, failure?.status === 'True' ? failure.message : ''].filter((part) => part !== '')
@@ -160,10 +162,12 @@ const job: Rule = ({ spec, status, condition }) => {
   return progressing('NoPodRuns', `${done}; none of its Pods runs (${active} active, ${count(status['failed'])} failed)`)
 }
 
-/** Before Kubernetes 1.31 a run leaves `active` in one update of the status and enters `lastSuccessfulTime` in the next one. */
+/** Before Kubernetes 1.31 a run leaves `active` in one update of the status and enters `lastSuccessfulTime` in the next
+ *  one. */
 const RUN_END_GRACE_MS = 10_000
 
-/** A CronJob is as well as its last run: it says when one was due last, when one last succeeded, and which still run. */
+/** A CronJob is as well as its last run: it says when one was due last, when one last succeeded, and which still run.
+ */
 const cronJob: Rule = (reading) => {
   const { spec, status, statusMs, nowMs } = reading
   if (spec['suspend'] === true) return suspended('spec.suspend is true')
@@ -192,7 +196,8 @@ const volume: Rule = ({ status }) => {
   return phase === '' || phase === 'Pending' ? progressing('Pending', 'it is not available yet') : HEALTHY
 }
 
-/** kstatus asks only whether the controller has looked. A budget that is not met means that Pods are away; SyncFailed means that its controller cannot count them and allows no eviction. */
+/** kstatus asks only whether the controller has looked. A budget that is not met means that Pods are away; SyncFailed
+ *  means that its controller cannot count them and allows no eviction. */
 const budget: Rule = ({ status, conditions }) => {
   const unseen = notObserved(status)
   if (unseen !== null) return unseen
@@ -207,7 +212,8 @@ const definition: Rule = ({ condition }) => {
   const names = condition('NamesAccepted')
   if (names?.status === 'False') return degraded(names.reason || 'NamesNotAccepted', names.message)
   const schema = condition('NonStructuralSchema')
-  // Its objects are served without pruning, defaults and some validation; a manifest of v1 does not repair it by itself.
+  // Its objects are served without pruning, defaults and some validation; a manifest of v1 does not repair it by
+  // itself.
   if (schema?.status === 'True') return degraded('NonStructuralSchema', schema.message)
   const established = condition('Established')
   if (established?.status === 'True') return HEALTHY
@@ -232,8 +238,8 @@ const apiService: Rule = ({ condition }) => {
   return progressing(available?.reason || 'NotAvailable', available?.message || 'its backend has not answered yet')
 }
 
-/** HE5: edge clusters have no load balancer: an address that never comes must not hold up everything else, unless a service asks for it. kstatus waits for a ClusterIP only, which
- *  the API server gives before it answers. */
+/** HE5: edge clusters have no load balancer: an address that never comes must not hold up everything else, unless a
+ *  service asks for it. kstatus waits for a ClusterIP only, which the API server gives before it answers. */
 const addressed: Rule = ({ spec, status, waitForAddress }) => {
   if (!waitForAddress) return HEALTHY
   const isBalancer = spec['type'] === undefined || spec['type'] === 'LoadBalancer'
@@ -258,7 +264,8 @@ const signingRequest: Rule = ({ status, condition }) => {
 
 /** Reasons of a ScalingActive that is False for what the spec says, not for missing metrics. */
 const INVALID_SCALING = ['InvalidMetricSourceType', 'InvalidSelector', 'AmbiguousSelector'] as const
-/** Often no metrics on the edge: an autoscaler that cannot scale must not hold up everything else, so that is a note. A target that is not there, or a spec that cannot work, is a failure. */
+/** Often no metrics on the edge: an autoscaler that cannot scale must not hold up everything else, so that is a note. A
+ *  target that is not there, or a spec that cannot work, is a failure. */
 const autoscaler: Rule = ({ condition }) => {
   const able = condition('AbleToScale')
   if (able?.status === 'False' && (able.reason === 'FailedGetScale' || able.reason === 'FailedUpdateScale'))

@@ -1,5 +1,5 @@
-// Health of kinds that hold data: databases, queues, search, storage, snapshots, backups. Each row names the field that it reads and where that field is documented; the rows follow the
-// types of those APIs, not another tool's table.
+// Health of kinds that hold data: databases, queues, search, storage, snapshots, backups. Each row names the field that
+// it reads and where that field is documented; the rows follow the types of those APIs, not another tool's table.
 import { bothOf, byPhase, isTrue, notReported, readySummary, statusTogether, unlessFalse, unlessSaid } from './health-conditions.ts'
 import { byCounters } from './health-general.ts'
 import {
@@ -66,7 +66,8 @@ const cnpgApplied: Rule = ({ status }) => {
   return status['applied'] === false && why !== '' ? degraded('NotApplied', why) : progressing('NotApplied', 'it is not applied yet')
 }
 
-/** Rook writes the phase; `state` is its older name. HEALTH_WARN is how Ceph looks during every recovery and, without redundancy, for ever: a note, not a failure. */
+/** Rook writes the phase; `state` is its older name. HEALTH_WARN is how Ceph looks during every recovery and, without
+ *  redundancy, for ever: a note, not a failure. */
 const cephCluster: Rule = (reading) => {
   const health = at(reading.status, 'ceph', 'health')
   const why = oneLine(text(reading.status['message']))
@@ -78,7 +79,8 @@ const cephCluster: Rule = (reading) => {
 const ceph = byPhase({ healthy: ['Ready', 'Connected'], degraded: ['Failure', 'Error'] })
 const cephState = byPhase({ at: ['state'], healthy: ['Created', 'Connected'], degraded: ['Error'] })
 
-/** Yellow misses replica shards: for ever on one node alone, where it is a note, and until they are allocated on several. */
+/** Yellow misses replica shards: for ever on one node alone, where it is a note, and until they are allocated on
+ *  several. */
 const elasticsearch: Rule = (reading) => {
   const phase = text(reading.status['phase'])
   if (phase === 'Invalid' || phase === 'Stalled') return degraded(phase, `status.phase is ${phase}`)
@@ -124,7 +126,8 @@ const dataVolume: Rule = (reading) => {
 const percona = byPhase({ at: ['state'], healthy: ['ready'], degraded: ['error'], suspended: ['paused'] })
 const rabbit: Rule = unlessFalse(['ReconcileSuccess'], isTrue('AllReplicasReady'))
 
-/** A backup or job with a schedule is as well as its last run; the reason is CronJobScheduled also for a run that failed. */
+/** A backup or job with a schedule is as well as its last run; the reason is CronJobScheduled also for a run that
+ *  failed. */
 const mariadbRun: Rule = (reading) => {
   const complete = reading.condition('Complete')
   if (complete?.reason !== 'CronJobScheduled' || complete.status === 'True') return isTrue('Complete')(reading)
@@ -192,7 +195,8 @@ export const DATA_RULES: Readonly<Record<string, Rule>> = {
   'kafka.strimzi.io/KafkaRebalance': rebalance,
   'kafka.strimzi.io/KafkaTopic': strimzi,
   'kafka.strimzi.io/KafkaUser': strimzi,
-  // status.phase, conditions, state of a connector and its tasks: Confluent for Kubernetes API reference platform.confluent.io/v1beta1.
+  // status.phase, conditions, state of a connector and its tasks: Confluent for Kubernetes API reference
+  // platform.confluent.io/v1beta1.
   'platform.confluent.io/Connect': statusTogether,
   'platform.confluent.io/Connector': confluentConnector,
   'platform.confluent.io/ControlCenter': statusTogether,
@@ -215,7 +219,8 @@ export const DATA_RULES: Readonly<Record<string, Rule>> = {
   }),
   // status.instances[].{replicas,readyReplicas}, conditions: crunchydata postgres-operator.crunchydata.com/v1beta1.
   'postgres-operator.crunchydata.com/PostgresCluster': crunchy,
-  // status.phase: mongodb-kubernetes-operator api/v1; status.state: percona operators; conditions: cluster-operator and topology operator of RabbitMQ; Ready, Complete: mariadb-operator.
+  // status.phase: mongodb-kubernetes-operator api/v1; status.state: percona operators; conditions: cluster-operator and
+  // topology operator of RabbitMQ; Ready, Complete: mariadb-operator.
   'mongodb.com/MongoDB': byPhase({ healthy: ['Running'], degraded: ['Failed', 'Unsupported'], suspended: ['Disabled'] }),
   'mongodbcommunity.mongodb.com/MongoDBCommunity': byPhase({ healthy: ['Running'], degraded: ['Failed'] }),
   'pgv2.percona.com/PerconaPGCluster': percona,

@@ -1,5 +1,6 @@
-// Health of well-known custom kinds that deliver, promote, analyse or run to an end: Argo, Flux, Flagger, Tekton, Keptn, Numaflow, jobs. Each row names the field that it reads and where
-// that field is documented; the rows follow the types of those APIs, not another tool's table.
+// Health of well-known custom kinds that deliver, promote, analyse or run to an end: Argo, Flux, Flagger, Tekton,
+// Keptn, Numaflow, jobs. Each row names the field that it reads and where that field is documented; the rows follow the
+// types of those APIs, not another tool's table.
 import {
   allTrue,
   bothOf,
@@ -15,7 +16,8 @@ import {
 import { degraded, type Fields, fields, HEALTHY, list, progressing, type Rule, suspended, text } from './health-object.ts'
 import { camelCase } from './health-words.ts'
 
-/** Flux sets Stalled for good and Reconciling meanwhile, which come first. A False without them has failed and is tried again at the next interval; so has one that is being retried. */
+/** Flux sets Stalled for good and Reconciling meanwhile, which come first. A False without them has failed and is tried
+ *  again at the next interval; so has one that is being retried. */
 const flux: Rule = (reading) => {
   const isRetry = reading.condition('Reconciling')?.reason === 'ProgressingWithRetry'
   const patient = isRetry ? [] : ['DependencyNotReady', 'ArtifactOutdated', 'Progressing']
@@ -27,7 +29,8 @@ const helmRepository: Rule = (reading) => (reading.spec['type'] === 'oci' ? HEAL
 const fluxConfiguration: Rule = (reading) => (reading.conditions.length === 0 ? HEALTHY : flux(reading))
 
 const WORKLOAD_GENERATION = 'rollout.argoproj.io/workload-generation'
-/** The phase exists since 1.1; before that, conditions tell it. A Rollout of a workloadRef has to observe that workload's generation, too. */
+/** The phase exists since 1.1; before that, conditions tell it. A Rollout of a workloadRef has to observe that
+ *  workload's generation, too. */
 const rollout: Rule = (reading) => {
   const wanted = text(reading.annotations[WORKLOAD_GENERATION])
   const observed = reading.status['workloadObservedGeneration']
@@ -163,7 +166,8 @@ export const DELIVERY_RULES: Readonly<Record<string, Rule>> = {
   'argoproj.io/EventBus': allTrue,
   'argoproj.io/EventSource': allTrue,
   'argoproj.io/Sensor': allTrue,
-  // status.environments[].{active,proposed}.dry.sha, commitStatuses[].phase, status.phase, condition Ready: gitops-promoter api/v1alpha1.
+  // status.environments[].{active,proposed}.dry.sha, commitStatuses[].phase, status.phase, condition Ready:
+  // gitops-promoter api/v1alpha1.
   'promoter.argoproj.io/ArgoCDCommitStatus': selectedCommitStatus,
   'promoter.argoproj.io/ChangeTransferPolicy': changeTransferPolicy,
   'promoter.argoproj.io/ClusterScmProvider': promoter,
@@ -191,14 +195,16 @@ export const DELIVERY_RULES: Readonly<Record<string, Rule>> = {
   'notification.toolkit.fluxcd.io/Alert': fluxConfiguration,
   'notification.toolkit.fluxcd.io/Provider': fluxConfiguration,
   'notification.toolkit.fluxcd.io/Receiver': flux,
-  // condition Succeeded: knative apis.ConditionSucceeded, as Tekton's PipelineRunStatus has it; spec.status: PipelineRunPending.
+  // condition Succeeded: knative apis.ConditionSucceeded, as Tekton's PipelineRunStatus has it; spec.status:
+  // PipelineRunPending.
   'tekton.dev/CustomRun': tektonRun,
   'tekton.dev/Pipeline': () => HEALTHY,
   'tekton.dev/PipelineRun': tektonRun,
   'tekton.dev/Task': () => HEALTHY,
   'tekton.dev/TaskRun': tektonRun,
   'operator.tekton.dev/TektonConfig': isTrue('Ready', { falseIs: 'Degraded', patient: ['Installing'] }),
-  // status.status, status.overallStatus (KeptnState); status.state, status.pass; status.value, status.errMsg: keptn lifecycle-operator and metrics-operator api/v1.
+  // status.status, status.overallStatus (KeptnState); status.state, status.pass; status.value, status.errMsg: keptn
+  // lifecycle-operator and metrics-operator api/v1.
   'lifecycle.keptn.sh/KeptnAppVersion': keptn,
   'lifecycle.keptn.sh/KeptnEvaluation': keptnEvaluation,
   'lifecycle.keptn.sh/KeptnTask': keptn,
@@ -206,7 +212,8 @@ export const DELIVERY_RULES: Readonly<Record<string, Rule>> = {
   'lifecycle.keptn.sh/KeptnWorkloadVersion': keptn,
   'metrics.keptn.sh/Analysis': keptnAnalysis,
   'metrics.keptn.sh/KeptnMetric': keptnMetric,
-  // status.phase and conditions, each of which is to be True: numaflow pkg/apis/numaflow/v1alpha1 Status.IsReady; numaplane pkg/apis/numaplane/v1alpha1.
+  // status.phase and conditions, each of which is to be True: numaflow pkg/apis/numaflow/v1alpha1 Status.IsReady;
+  // numaplane pkg/apis/numaplane/v1alpha1.
   'numaflow.numaproj.io/InterStepBufferService': numaflow,
   'numaflow.numaproj.io/MonoVertex': numaflow,
   'numaflow.numaproj.io/Pipeline': numaflow,
@@ -217,7 +224,8 @@ export const DELIVERY_RULES: Readonly<Record<string, Rule>> = {
   'numaplane.numaproj.io/PipelineRollout': statusTogether,
   // condition Ready, Stalled, Reconciling: pulumi-kubernetes-operator pulumi.com/v1.
   'pulumi.com/Stack': readySummary,
-  // conditions of jobs: kubeflow/training-operator JobConditionType, kubeflow/trainer; kubernetes-sigs/jobset; kubernetes-sigs/lws.
+  // conditions of jobs: kubeflow/training-operator JobConditionType, kubeflow/trainer; kubernetes-sigs/jobset;
+  // kubernetes-sigs/lws.
   'kubeflow.org/MPIJob': kubeflowJob,
   'kubeflow.org/PyTorchJob': kubeflowJob,
   'kubeflow.org/TFJob': kubeflowJob,
@@ -225,7 +233,8 @@ export const DELIVERY_RULES: Readonly<Record<string, Rule>> = {
   'trainer.kubeflow.org/TrainJob': unlessStopped('Suspended', unlessTrue(['Failed'], isTrue('Complete'))),
   'jobset.x-k8s.io/JobSet': unlessStopped('Suspended', unlessTrue(['Failed'], isTrue('Completed'))),
   'leaderworkerset.x-k8s.io/LeaderWorkerSet': isTrue('Available'),
-  // condition Active, reasons FlavorNotFound, CheckNotFoundOrInactive, Stopped: kueue apis/kueue/v1beta1; conditions Available, JobCreated, Failed: k3s helm-controller helm.cattle.io/v1.
+  // condition Active, reasons FlavorNotFound, CheckNotFoundOrInactive, Stopped: kueue apis/kueue/v1beta1; conditions
+  // Available, JobCreated, Failed: k3s helm-controller helm.cattle.io/v1.
   'kueue.x-k8s.io/ClusterQueue': kueueQueue,
   'kueue.x-k8s.io/LocalQueue': kueueQueue,
   'helm.cattle.io/HelmChart': unlessTrue(['Failed'], isTrue('JobCreated')),

@@ -1,5 +1,6 @@
-// Health of a kind without a rule of its own, read from what controllers commonly write: conditions, nested conditions, words, yes-or-no fields, counters and error fields. Each answer
-// names its field and the controller's own text. Bounded: the first entries of each list, one level below the status. The vocabulary is in health-words.ts.
+// Health of a kind without a rule of its own, read from what controllers commonly write: conditions, nested conditions,
+// words, yes-or-no fields, counters and error fields. Each answer names its field and the controller's own text.
+// Bounded: the first entries of each list, one level below the status. The vocabulary is in health-words.ts.
 import {
   type Condition,
   conditionsIn,
@@ -38,7 +39,8 @@ export function generalHealth(reading: Reading): Health {
   const words = byWords(status, kind, 'status')
   const main = mainWord(status, kind)
   if (reading.condition('Ready')?.status === 'True' && conditions?.word === 'Healthy') {
-    // A Ready that is True outweighs counters, old errors and side words, but neither a word of failure nor a main word that is on its way.
+    // A Ready that is True outweighs counters, old errors and side words, but neither a word of failure nor a main word
+    // that is on its way.
     if (words?.word === 'Degraded' || words?.word === 'Suspended') return words
     return main?.health?.word === 'Progressing' ? main.health : HEALTHY
   }
@@ -229,7 +231,8 @@ export function byWord(word: string, where: string, why: string, kind: string): 
   return sense === 'stopped' ? suspended(said) : sense === 'done' ? HEALTHY : null
 }
 
-/** Fields that are there only when something is wrong, beside those that end in one of `ERROR_WORDS` (`lastSyncError`, `problems`). */
+/** Fields that are there only when something is wrong, beside those that end in one of `ERROR_WORDS` (`lastSyncError`,
+ *  `problems`). */
 const ERROR_FIELDS: ReadonlySet<string> = new Set([
   'errMsg',
   'errorDescription',
@@ -330,7 +333,8 @@ export function byCounters(status: Fields, spec: Fields): Finding {
   return isMet ? HEALTHY : null
 }
 
-/** Go leaves a counter out that is zero. `updatedReplicas` and `replicas` without a word of how many are ready: none is. */
+/** Go leaves a counter out that is zero. `updatedReplicas` and `replicas` without a word of how many are ready: none
+ *  is. */
 function byUnready(status: Fields, spec: Fields): Finding {
   for (const key of Object.keys(status).slice(0, FIELDS_MAX)) {
     const noun = nounAfter(key, ['updated', 'current'])
@@ -343,7 +347,8 @@ function byUnready(status: Fields, spec: Fields): Finding {
   return null
 }
 
-/** The same where nothing else tells how the object is. Only a scale subresource needs a selector: such a kind may count no more than replicas. */
+/** The same where nothing else tells how the object is. Only a scale subresource needs a selector: such a kind may
+ *  count no more than replicas. */
 function byOmitted(status: Fields, spec: Fields): Finding {
   const [has, asked] = [status['replicas'], spec['replicas']]
   if (typeof asked !== 'number' || asked <= 0 || SERVING.some((prefix) => status[`${prefix}Replicas`] !== undefined)) return null

@@ -1,5 +1,6 @@
-// Health of kinds that route and expose traffic: Gateway API, Gloo, Contour, OpenShift's routes, Istio's operators. Each row names the field that it reads and where that field is
-// documented; the rows follow the types of those APIs, not another tool's table.
+// Health of kinds that route and expose traffic: Gateway API, Gloo, Contour, OpenShift's routes, Istio's operators.
+// Each row names the field that it reads and where that field is documented; the rows follow the types of those APIs,
+// not another tool's table.
 import {
   byPhase,
   conditionLists,
@@ -82,7 +83,8 @@ const route: Rule = (reading) => {
   return admissions.length === 0 ? notReported('a router') : HEALTHY
 }
 
-/** Gloo writes its states as words, and as the numbers of its enum before 1.12; each namespace that runs Gloo reports for itself. */
+/** Gloo writes its states as words, and as the numbers of its enum before 1.12; each namespace that runs Gloo reports
+ *  for itself. */
 const GLOO_STATES = ['Pending', 'Accepted', 'Rejected', 'Warning'] as const
 const gloo: Rule = ({ status }) => {
   const byNamespace = Object.values(fields(status['statuses'])).slice(0, 64).map(fields)
@@ -114,7 +116,8 @@ const targetGroupBinding: Rule = ({ status }) =>
   status['observedGeneration'] === undefined ? notReported('status.observedGeneration') : HEALTHY
 
 export const NETWORK_RULES: Readonly<Record<string, Rule>> = {
-  // conditions Accepted, Programmed, ResolvedRefs, listeners[].conditions: gateway-api apis/v1 (GatewayConditionReason, RouteStatus.parents, PolicyStatus.ancestors).
+  // conditions Accepted, Programmed, ResolvedRefs, listeners[].conditions: gateway-api apis/v1 (GatewayConditionReason,
+  // RouteStatus.parents, PolicyStatus.ancestors).
   'gateway.networking.k8s.io/BackendTLSPolicy': attached('ancestors'),
   'gateway.networking.k8s.io/GRPCRoute': attached('parents'),
   'gateway.networking.k8s.io/Gateway': gateway,

@@ -1,5 +1,6 @@
-// Kinds of well-known operators whose statuses follow the conventions that the general evaluation reads: conditions such as Ready, Available, Failed, or a word in `status.phase` or
-// `status.state`. Their controllers report for every object, so silence is no health (HE4): no grace time ends it. Each row names the operator whose API types say so.
+// Kinds of well-known operators whose statuses follow the conventions that the general evaluation reads: conditions
+// such as Ready, Available, Failed, or a word in `status.phase` or `status.state`. Their controllers report for every
+// object, so silence is no health (HE4): no grace time ends it. Each row names the operator whose API types say so.
 import { availableProgressingDegraded, conditionsTogether, isTrue, statusTogether, unlessStopped, unlessTrue } from './health-conditions.ts'
 import { failedBy, generalHealth, waitsFor } from './health-general.ts'
 import { degraded, HEALTHY, oneLine, type Rule, text } from './health-object.ts'
@@ -14,7 +15,8 @@ const REPORTING: ReadonlyArray<readonly [group: string, kinds: string]> = [
   // actions-runner-controller apis/actions.github.com, apis/actions.summerwind.net: phase, counters.
   ['actions.github.com', 'AutoscalingRunnerSet EphemeralRunner EphemeralRunnerSet'],
   ['actions.summerwind.dev', 'HorizontalRunnerAutoscaler Runner RunnerDeployment RunnerReplicaSet RunnerSet'],
-  // open-cluster-management.io/api: conditions Applied, Available, PlacementSatisfied; phase Propagated, Failed; multiclusterhub-operator: phase.
+  // open-cluster-management.io/api: conditions Applied, Available, PlacementSatisfied; phase Propagated, Failed;
+  // multiclusterhub-operator: phase.
   ['addon.open-cluster-management.io', 'ManagedClusterAddOn'],
   ['apps.open-cluster-management.io', 'GitOpsCluster Subscription'],
   ['cluster.open-cluster-management.io', 'ManagedCluster Placement'],
@@ -111,7 +113,8 @@ const REPORTING: ReadonlyArray<readonly [group: string, kinds: string]> = [
   ['getambassador.io', 'Host'],
   // goharbor harbor-operator: conditions Ready.
   ['goharbor.io', 'HarborCluster'],
-  // grafana: k6-operator stage; loki, tempo: conditions Ready, Pending, Failed, Degraded; grafana-operator v1beta1: conditions …Synchronized.
+  // grafana: k6-operator stage; loki, tempo: conditions Ready, Pending, Failed, Degraded; grafana-operator v1beta1:
+  // conditions …Synchronized.
   ['k6.io', 'K6 PrivateLoadZone TestRun'],
   ['loki.grafana.com', 'LokiStack'],
   ['tempo.grafana.com', 'TempoMonolithic TempoStack'],
@@ -330,7 +333,8 @@ export const OPERATOR_RULES: Readonly<Record<string, Rule>> = Object.fromEntries
   ...rowsOf('automationcontroller.ansible.com', 'AutomationController AutomationControllerBackup AutomationControllerRestore', ansible),
   ...rowsOf('awx.ansible.com', 'AWX AWXBackup AWXMeshIngress AWXRestore', ansible),
   ...rowsOf('eda.ansible.com', 'EDA EDABackup EDARestore', ansible),
-  // conditions Ready, Failed, Invalid, Orphan, Waiting (for the approval of an admin): 3scale-operator apis/capabilities.
+  // conditions Ready, Failed, Invalid, Orphan, Waiting (for the approval of an admin): 3scale-operator
+  // apis/capabilities.
   ...rowsOf('capabilities.3scale.net', 'DeveloperAccount DeveloperUser', unlessStopped('Waiting', statusTogether)),
   // status.state: humio-operator api/v1alpha1.
   ...rowsOf(

@@ -1,5 +1,6 @@
-// Health of well-known custom kinds that a platform is made of: certificates, secrets, scaling, monitoring, machines, policies, dashboards. Each row names the field that it reads and where
-// that field is documented; the rows follow the types of those APIs, not another tool's table.
+// Health of well-known custom kinds that a platform is made of: certificates, secrets, scaling, monitoring, machines,
+// policies, dashboards. Each row names the field that it reads and where that field is documented; the rows follow the
+// types of those APIs, not another tool's table.
 import {
   byPhase,
   conditionsTogether,
@@ -132,7 +133,8 @@ const collector: Rule = (reading) => {
 const sopsSecret: Rule = byPhase({ at: ['message'], message: [], healthy: ['Healthy'], suspended: ['Reconciliation is suspended'] })
 
 export const PLATFORM_RULES: Readonly<Record<string, Rule>> = {
-  // conditions Ready, Issuing, Denied, InvalidRequest; status.state of ACME: cert-manager pkg/apis/{certmanager,acme}/v1, and its group before 0.11.
+  // conditions Ready, Issuing, Denied, InvalidRequest; status.state of ACME: cert-manager
+  // pkg/apis/{certmanager,acme}/v1, and its group before 0.11.
   'acme.cert-manager.io/Challenge': acme,
   'acme.cert-manager.io/Order': acme,
   'cert-manager.io/Certificate': certificate,
@@ -143,7 +145,8 @@ export const PLATFORM_RULES: Readonly<Record<string, Rule>> = {
   'certmanager.k8s.io/ClusterIssuer': issuer,
   'certmanager.k8s.io/Issuer': issuer,
   'trust.cert-manager.io/Bundle': isTrue('Synced', { falseIs: 'Degraded' }),
-  // condition Ready, reasons SecretSynced, SecretSyncedError; NotReady, PartiallyReady: external-secrets apis/externalsecrets.
+  // condition Ready, reasons SecretSynced, SecretSyncedError; NotReady, PartiallyReady: external-secrets
+  // apis/externalsecrets.
   'external-secrets.io/ClusterExternalSecret': clusterExternalSecret,
   'external-secrets.io/ClusterSecretStore': isTrue('Ready', { falseIs: 'Degraded' }),
   'external-secrets.io/ExternalSecret': isTrue('Ready', { falseIs: 'Degraded' }),
@@ -164,7 +167,8 @@ export const PLATFORM_RULES: Readonly<Record<string, Rule>> = {
   // conditions Ready, Paused, Fallback (Active False is an idle workload): keda apis/keda/v1alpha1.
   'keda.sh/ScaledJob': keda,
   'keda.sh/ScaledObject': keda,
-  // conditions ConfigUnsupported, NoPodsMatched, RecommendationProvided; without metrics there is no recommendation, which is no failure on the edge: autoscaler vertical-pod-autoscaler autoscaling.k8s.io/v1.
+  // conditions ConfigUnsupported, NoPodsMatched, RecommendationProvided; without metrics there is no recommendation,
+  // which is no failure on the edge: autoscaler vertical-pod-autoscaler autoscaling.k8s.io/v1.
   'autoscaling.k8s.io/VerticalPodAutoscaler': unlessTrue(['ConfigUnsupported'], ({ conditions, condition }) => {
     if (conditions.length === 0) return notReported('a condition')
     const unmatched = condition('NoPodsMatched')
@@ -177,20 +181,23 @@ export const PLATFORM_RULES: Readonly<Record<string, Rule>> = {
   'monitoring.coreos.com/Prometheus': prometheus,
   'monitoring.coreos.com/PrometheusAgent': prometheus,
   'monitoring.coreos.com/ThanosRuler': prometheus,
-  // status.updateStatus, status.reason: VictoriaMetrics operator api/operator/v1beta1 (expanding, operational, failed, paused).
+  // status.updateStatus, status.reason: VictoriaMetrics operator api/operator/v1beta1 (expanding, operational, failed,
+  // paused).
   ...Object.fromEntries(
     ['VLSingle', 'VMAgent', 'VMAlert', 'VMAlertmanager', 'VMAuth', 'VMCluster', 'VMSingle'].map((kind) => [
       `operator.victoriametrics.com/${kind}`,
       victoria,
     ]),
   ),
-  // status.stage, status.stageStatus, status.hash, NoMatchingInstances; conditions {Dashboard,Folder,…}Synchronized: grafana-operator api/v1beta1.
+  // status.stage, status.stageStatus, status.hash, NoMatchingInstances; conditions {Dashboard,Folder,…}Synchronized:
+  // grafana-operator api/v1beta1.
   'grafana.integreatly.org/Grafana': grafana,
   'grafana.integreatly.org/GrafanaAlertRuleGroup': grafanaContent,
   'grafana.integreatly.org/GrafanaDashboard': grafanaContent,
   'grafana.integreatly.org/GrafanaDatasource': grafanaDatasource,
   'grafana.integreatly.org/GrafanaFolder': grafanaContent,
-  // conditions Valid, Error, Updated (Active says only that an autoscaler uses it): datadog cluster agent datadoghq.com/v1alpha1.
+  // conditions Valid, Error, Updated (Active says only that an autoscaler uses it): datadog cluster agent
+  // datadoghq.com/v1alpha1.
   'datadoghq.com/DatadogMetric': unlessTrue(['Error'], isTrue('Valid', { falseIs: 'Degraded' })),
   // status.phase: jaeger-operator jaegertracing.io/v1.
   'jaegertracing.io/Jaeger': byPhase({ healthy: ['Running'], degraded: ['Failed'] }),
@@ -220,12 +227,14 @@ export const PLATFORM_RULES: Readonly<Record<string, Rule>> = {
   'apps.kruise.io/CloneSet': unlessPausedUpdate(cloneSet),
   'apps.kruise.io/DaemonSet': unlessPausedUpdate(CORE_RULES['apps/DaemonSet'] as Rule),
   'apps.kruise.io/StatefulSet': unlessPausedUpdate(CORE_RULES['apps/StatefulSet'] as Rule),
-  // status.scale.statusReplicas (a fraction), status.version: opentelemetry-operator apis/v1beta1; status.message: isindir sops-secrets-operator.
+  // status.scale.statusReplicas (a fraction), status.version: opentelemetry-operator apis/v1beta1; status.message:
+  // isindir sops-secrets-operator.
   'opentelemetry.io/OpenTelemetryCollector': collector,
   'isindir.github.com/SopsSecret': sopsSecret,
   // condition Available, ReplicaFailure, Progressing: openshift/api apps/v1.
   'apps.openshift.io/DeploymentConfig': statusTogether,
-  // condition Available, reason Missing… and Failed…; while Deployments start it has none: 3scale-operator apis/apps/v1alpha1; Ready, Synced, Failed, Invalid, Orphan: apis/capabilities.
+  // condition Available, reason Missing… and Failed…; while Deployments start it has none: 3scale-operator
+  // apis/apps/v1alpha1; Ready, Synced, Failed, Invalid, Orphan: apis/capabilities.
   'apps.3scale.net/APIManager': isTrue('Available'),
   ...Object.fromEntries(
     [

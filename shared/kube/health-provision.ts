@@ -1,5 +1,6 @@
-// Health of kinds that provision what is outside of a cluster, clusters themselves, and operators: Crossplane, cloud controllers, Cluster API, OLM, OpenShift. Each row names the field that
-// it reads and where that field is documented; the rows follow the types of those APIs, not another tool's table.
+// Health of kinds that provision what is outside of a cluster, clusters themselves, and operators: Crossplane, cloud
+// controllers, Cluster API, OLM, OpenShift. Each row names the field that it reads and where that field is documented;
+// the rows follow the types of those APIs, not another tool's table.
 import {
   availableProgressingDegraded,
   bothOf,
@@ -22,7 +23,8 @@ const crossplanePackage = unlessFalse(['Installed'], isTrue('Healthy'))
 /** A condition Synced or LastAsyncOperation that is False names the cloud's own error. */
 const crossplaneManaged = unlessFalse(['Synced', 'LastAsyncOperation'], isTrue('Ready'))
 
-/** ProviderConfig, StoreConfig, ProviderConfigUsage, Composition: configuration without conditions, whatever the provider. */
+/** ProviderConfig, StoreConfig, ProviderConfigUsage, Composition: configuration without conditions, whatever the
+ *  provider. */
 const isCrossplaneConfiguration = (kind: string): boolean =>
   kind.endsWith('Config') || kind.endsWith('ConfigUsage') || kind === 'Composition' || kind === 'CompositionRevision' || kind === 'Lock'
 const crossplaneFamily: Rule = (reading) => {
@@ -62,12 +64,14 @@ const machineHealthCheck: Rule = unlessFalse(['RemediationAllowed'], ({ status }
   return HEALTHY
 })
 
-/** ACK.Terminal does not end by itself; ACK.Recoverable is the cloud's error, tried again; ACK.ResourceSynced is False while it waits. */
+/** ACK.Terminal does not end by itself; ACK.Recoverable is the cloud's error, tried again; ACK.ResourceSynced is False
+ *  while it waits. */
 const ack: Rule = unlessTrue(['ACK.Terminal', 'ACK.Recoverable'], (reading) =>
   reading.condition('ACK.Adopted') === undefined ? isTrue('ACK.ResourceSynced')(reading) : isTrue('ACK.Adopted')(reading),
 )
 
-/** The verdict of Open Cluster Management's policies; a policy that was not evaluated for this generation says nothing of it. */
+/** The verdict of Open Cluster Management's policies; a policy that was not evaluated for this generation says nothing
+ *  of it. */
 const compliance: Rule = (reading) => {
   const { status, spec, generation = 0 } = reading
   if (spec['disabled'] === true) return suspended('spec.disabled is true')
@@ -97,7 +101,8 @@ const sapService: Rule = unlessTrue(['Failed'], (reading) => {
 })
 
 export const PROVISION_RULES: Readonly<Record<string, Rule>> = {
-  // conditions Installed, Healthy, RevisionHealthy, RuntimeHealthy: crossplane apis/pkg/v1; Established: apiextensions/v1.
+  // conditions Installed, Healthy, RevisionHealthy, RuntimeHealthy: crossplane apis/pkg/v1; Established:
+  // apiextensions/v1.
   'pkg.crossplane.io/Configuration': crossplanePackage,
   'pkg.crossplane.io/ConfigurationRevision': packageRevision,
   'pkg.crossplane.io/Function': crossplanePackage,
@@ -111,7 +116,8 @@ export const PROVISION_RULES: Readonly<Record<string, Rule>> = {
   // status.healthy, status.errors: k8s-config-connector apis/core/v1beta1.
   'core.cnrm.cloud.google.com/ConfigConnector': statusTogether,
   'core.cnrm.cloud.google.com/ConfigConnectorContext': statusTogether,
-  // status.phase, failureReason, failureMessage, spec.paused: cluster-api api/v1beta1; conditions Ready (v1beta1, with severity), Available (v1beta2).
+  // status.phase, failureReason, failureMessage, spec.paused: cluster-api api/v1beta1; conditions Ready (v1beta1, with
+  // severity), Available (v1beta2).
   'cluster.x-k8s.io/Cluster': capiPhase('Provisioned'),
   'cluster.x-k8s.io/Machine': capiPhase('Running'),
   'cluster.x-k8s.io/MachineDeployment': capiPhase('Running'),
@@ -124,7 +130,8 @@ export const PROVISION_RULES: Readonly<Record<string, Rule>> = {
   'addons.cluster.x-k8s.io/ClusterResourceSet': isTrue('ResourcesApplied', {
     failed: ['ApplyFailed', 'RetrievingResourceFailed', 'WrongSecretType'],
   }),
-  // conditions Ready, ControlPlaneReady, WorkersReady, status.failureMessage: eks-anywhere pkg/api/v1alpha1; status.state: eks-anywhere-packages api/v1alpha1.
+  // conditions Ready, ControlPlaneReady, WorkersReady, status.failureMessage: eks-anywhere pkg/api/v1alpha1;
+  // status.state: eks-anywhere-packages api/v1alpha1.
   'anywhere.eks.amazonaws.com/Cluster': unlessSaid(['failureMessage'], ['failureMessage'], 'Failed', readySummary),
   'packages.eks.amazonaws.com/Package': byPhase({ at: ['state'], message: ['detail'], healthy: ['installed'] }),
   // phases and conditions: operator-framework/api operators/v1alpha1.
@@ -136,10 +143,12 @@ export const PROVISION_RULES: Readonly<Record<string, Rule>> = {
   'operators.coreos.com/ClusterServiceVersion': byPhase({ healthy: ['Succeeded'], degraded: ['Failed'] }),
   'operators.coreos.com/InstallPlan': byPhase({ healthy: ['Complete'], degraded: ['Failed'], suspended: ['RequiresApproval'] }),
   'operators.coreos.com/Subscription': subscription,
-  // conditions Succeeded, Failed, Ready; reasons CreateInProgress, CreateFailed, Blocked: sap-btp-service-operator api/v1.
+  // conditions Succeeded, Failed, Ready; reasons CreateInProgress, CreateFailed, Blocked: sap-btp-service-operator
+  // api/v1.
   'services.cloud.sap.com/ServiceBinding': sapService,
   'services.cloud.sap.com/ServiceInstance': sapService,
-  // conditions Available, Progressing, Degraded: openshift/api config/v1, operator/v1; tigera/operator api/v1; ocs-operator api/v1.
+  // conditions Available, Progressing, Degraded: openshift/api config/v1, operator/v1; tigera/operator api/v1;
+  // ocs-operator api/v1.
   'config.openshift.io/ClusterOperator': availableProgressingDegraded,
   'config.openshift.io/ClusterVersion': availableProgressingDegraded,
   'operator.openshift.io/IngressController': availableProgressingDegraded,
@@ -149,7 +158,8 @@ export const PROVISION_RULES: Readonly<Record<string, Rule>> = {
   'ocs.openshift.io/StorageCluster': availableProgressingDegraded,
   // conditions Updated, Updating, Degraded: openshift/api machineconfiguration/v1.
   'machineconfiguration.openshift.io/MachineConfigPool': unlessTrue(['Degraded', 'RenderDegraded', 'NodeDegraded'], isTrue('Updated')),
-  // status.compliant, status.lastEvaluatedGeneration, spec.disabled: open-cluster-management config-policy-controller api/v1, governance-policy-propagator api/v1.
+  // status.compliant, status.lastEvaluatedGeneration, spec.disabled: open-cluster-management config-policy-controller
+  // api/v1, governance-policy-propagator api/v1.
   'policy.open-cluster-management.io/CertificatePolicy': compliance,
   'policy.open-cluster-management.io/ConfigurationPolicy': compliance,
   'policy.open-cluster-management.io/OperatorPolicy': compliance,
@@ -172,11 +182,13 @@ export const FAMILIES: ReadonlyArray<readonly [suffix: string, rule: Rule]> = [
   ['.upbound.io', crossplaneFamily],
   // conditions ACK.Terminal, ACK.Recoverable, ACK.ResourceSynced, ACK.Adopted: aws-controllers-k8s/runtime.
   ['.services.k8s.aws', ack],
-  // condition Ready and its reasons (UpToDate, Updating, UpdateFailed, DependencyNotFound): Config Connector's reference of conditions.
+  // condition Ready and its reasons (UpToDate, Updating, UpdateFailed, DependencyNotFound): Config Connector's
+  // reference of conditions.
   ['.cnrm.cloud.google.com', isTrue('Ready')],
   // condition Ready with severity: azure-service-operator conditions.
   ['.azure.com', isTrue('Ready')],
-  // condition Ready: the operator waits for its Deployments with False; everywhere else in Knative False is final (knative/pkg apis).
+  // condition Ready: the operator waits for its Deployments with False; everywhere else in Knative False is final
+  // (knative/pkg apis).
   ['operator.knative.dev', isTrue('Ready')],
   ['.knative.dev', isTrue('Ready', { falseIs: 'Degraded' })],
 ]

@@ -1,5 +1,5 @@
-// Health by a rule that a service's author wrote (`spec.health`): CEL over the members of the object, in the form of Flux's healthCheckExprs. What an expression means is the
-// adapter's; here is what its answers mean.
+// Health by a rule that a service's author wrote (`spec.health`): CEL over the members of the object, in the form of
+// Flux's healthCheckExprs. What an expression means is the adapter's; here is what its answers mean.
 import type { Health } from './health-object.ts'
 import { degraded, HEALTHY, progressing } from './health-object.ts'
 import type { K8sObject } from './object.ts'
@@ -57,7 +57,8 @@ export function saidBy(object: K8sObject): string {
   return ''
 }
 
-/** `spec` and `status` are there before a controller wrote any, so that `has(status.x)` can be asked. Whole numbers are CEL's ints, as they are for Kubernetes. */
+/** `spec` and `status` are there before a controller wrote any, so that `has(status.x)` can be asked. Whole numbers are
+ *  CEL's ints, as they are for Kubernetes. */
 export function membersOf(object: K8sObject): Record<string, unknown> {
   const { metadata, ...others } = object
   const { managedFields: _, ...named } = metadata

@@ -1,4 +1,5 @@
-// When the next run of a CronJob has to have been started. Nothing in the status of a CronJob tells that its controller stopped: `lastScheduleTime` stands still. Pure; it errs towards a later time.
+// When the next run of a CronJob has to have been started. Nothing in the status of a CronJob tells that its controller
+// stopped: `lastScheduleTime` stands still. Pure; it errs towards a later time.
 import { type CronTimes, nextOpening, parseCron } from './cron-times.ts'
 import { count, degraded, HEALTHY, type Health, type Reading, text } from './health-object.ts'
 import { createZone, type Zone } from './zone.ts'
@@ -41,7 +42,8 @@ export function onSchedule(reading: Reading): Health {
   return nowMs >= atMs ? health : { ...HEALTHY, settles: { atMs, health } }
 }
 
-/** Since when nothing about the object has moved. A change of the schedule, the end of a suspension and the end of a run count from when they were written. */
+/** Since when nothing about the object has moved. A change of the schedule, the end of a suspension and the end of a
+ *  run count from when they were written. */
 function quietSinceMs({ status, createdMs, changedMs }: Reading): number {
   const told = ['lastScheduleTime', 'lastSuccessfulTime'].map((name) => Date.parse(text(status[name])))
   return Math.max(createdMs, changedMs ?? createdMs, ...told.filter((ms) => !Number.isNaN(ms)))

@@ -1,5 +1,6 @@
-// Kinds whose controllers report nothing while all is well: configuration that other objects refer to. Their CRDs have a status subresource or may get one, so that only this list tells
-// them from kinds whose status is still to come. What they do report counts. Each row names where the API says what its status is for.
+// Kinds whose controllers report nothing while all is well: configuration that other objects refer to. Their CRDs have
+// a status subresource or may get one, so that only this list tells them from kinds whose status is still to come. What
+// they do report counts. Each row names where the API says what its status is for.
 import { generalHealth } from './health-general.ts'
 import { HEALTHY, type Rule } from './health-object.ts'
 
@@ -40,7 +41,8 @@ const KINDS: ReadonlyArray<readonly [group: string, kinds: readonly string[]]> =
   // velero: a location of volume snapshots is not probed.
   ['velero.io', ['VolumeSnapshotLocation']],
 ]
-/** Istio writes a status only with its analysis turned on; generators and Traefik’s and Calico’s resources are read by others. */
+/** Istio writes a status only with its analysis turned on; generators and Traefik’s and Calico’s resources are read by
+ *  others. */
 export const SILENT_GROUPS: ReadonlySet<string> = new Set([
   'crd.projectcalico.org',
   'extensions.istio.io',

@@ -1,9 +1,11 @@
-// The vocabulary of health: which words in a condition's type, a reason, a phase or a message mean failure, movement, success or a stop. Data first, then the functions that read it.
-// The lists follow the Kubernetes API conventions and the words that controllers commonly use. A kind that uses a word in another sense has a rule of its own.
+// The vocabulary of health: which words in a condition's type, a reason, a phase or a message mean failure, movement,
+// success or a stop. Data first, then the functions that read it. The lists follow the Kubernetes API conventions and
+// the words that controllers commonly use. A kind that uses a word in another sense has a rule of its own.
 
 const setOf = (words: string): ReadonlySet<string> => new Set(words.trim().split(/\s+/))
 
-/** The meaning of a phrase for its object. `unmet`: a bad state without a cause. Null means that it has no known word. */
+/** The meaning of a phrase for its object. `unmet`: a bad state without a cause. Null means that it has no known word.
+ */
 export type Sense = 'failing' | 'stopped' | 'moving' | 'unmet' | 'done' | null
 /** A phrase with words of several senses has the first of these. */
 const STRENGTH: Readonly<Record<Exclude<Sense, null>, number>> = { failing: 5, stopped: 4, moving: 3, unmet: 2, done: 1 }
@@ -75,7 +77,8 @@ const isLower = (code: number): boolean => code >= 97 && code <= 122
 /** An apostrophe belongs to its word: "doesn't". */
 const isLetter = (code: number): boolean => isUpper(code) || isLower(code) || code === 39
 
-/** At a capital after a small letter (`notReady`), and at the last capital of a run before a small letter (`ACMEAccount`). */
+/** At a capital after a small letter (`notReady`), and at the last capital of a run before a small letter
+ *  (`ACMEAccount`). */
 function beginsWord(phrase: string, at: number, end: number): boolean {
   if (!isUpper(phrase.charCodeAt(at))) return false
   const before = phrase.charCodeAt(at - 1)
@@ -92,7 +95,8 @@ export const camelCase = (phrase: string): string =>
     .join('')
     .slice(0, REASON_CHARS_MAX) || 'Unnamed'
 
-/** Controllers repeat few types and reasons in many objects. Emptied when full, so that foreign texts cannot make it grow. */
+/** Controllers repeat few types and reasons in many objects. Emptied when full, so that foreign texts cannot make it
+ *  grow. */
 function remembered<Value>(compute: (text: string) => Value): (text: string) => Value {
   const known = new Map<string, Value>()
   return (text) => {
@@ -201,7 +205,8 @@ function roleOf(name: string, words: readonly string[]): Role {
 const ARRIVED = setOf('available complete completed finished healthy ready reconciled running succeeded')
 export const hasArrived = (reason: string): boolean => ARRIVED.has(wordsOf(reason).at(-1) ?? '')
 
-/** Kinds that run to an end, by the last word of their name: `Running` and `Initialized` mean that they are on the way. */
+/** Kinds that run to an end, by the last word of their name: `Running` and `Initialized` mean that they are on the way.
+ */
 const RUNS_TO_AN_END = setOf(`
   analysis backup benchmark build check checkpoint clone experiment export import job maintenance migration operation playbook probe rebalance release request restart restore run scan task
   test upgrade workflow`)

@@ -15,7 +15,8 @@ const says =
   (status) =>
     words.includes(text(at(status, ...path)))
 
-/** `ready` counts the Pods that run; Kubernetes before 1.24 has only `active`, which also counts those that wait for a node or an image. */
+/** `ready` counts the Pods that run; Kubernetes before 1.24 has only `active`, which also counts those that wait for a
+ *  node or an image. */
 const job: Works = (status) => count(status['ready'], count(status['active'])) > 0
 const tektonRun: Works = (status) => {
   const condition = conditionOf(status, 'Succeeded')
@@ -25,7 +26,8 @@ const velero = says(
   ['phase'],
   ['InProgress', 'WaitingForPluginOperations', 'WaitingForPluginOperationsPartiallyFailed', 'Finalizing', 'FinalizingPartiallyFailed'],
 )
-/** A promotion waits for a pull request or a check, which a person may take days for; Ready says that its controller keeps up. */
+/** A promotion waits for a pull request or a check, which a person may take days for; Ready says that its controller
+ *  keeps up. */
 const promotes = isTrue('Ready')
 
 const WORKS: Readonly<Record<string, Works>> = {
@@ -63,7 +65,8 @@ export function isWorking(object: K8sObject): boolean {
 /** Kinds that wait once, after their creation, and never again. */
 const WAITS_FROM_BIRTH: ReadonlySet<string> = new Set(['/PersistentVolumeClaim', '/Pod', 'batch/Job'])
 
-/** When something about an object that is Progressing moved last, as it says itself: the newest transition of its conditions and the newest change by `manager`. Null means that it does not say. */
+/** When something about an object that is Progressing moved last, as it says itself: the newest transition of its
+ *  conditions and the newest change by `manager`. Null means that it does not say. */
 export function lastMovedMs(object: K8sObject, manager: string): number | null {
   const { creationTimestamp, managedFields = [] } = object.metadata
   const transitions = list(fields(object['status'])['conditions']).flatMap((entry) => [

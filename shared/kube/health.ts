@@ -1,5 +1,7 @@
-// The health of an object, from the object alone: no API call, no clock. General rules mirror kstatus (kubernetes-sigs/cli-utils pkg/kstatus). health-core.ts has the kinds that Kubernetes
-// serves; health-data, -delivery, -network, -operators, -platform, -provision and -silent have well-known custom ones; health-general.ts judges all others; health-rule.ts has those of a service's author.
+// The health of an object, from the object alone: no API call, no clock. General rules mirror kstatus
+// (kubernetes-sigs/cli-utils pkg/kstatus). health-core.ts has the kinds that Kubernetes serves; health-data, -delivery,
+// -network, -operators, -platform, -provision and -silent have well-known custom ones; health-general.ts judges all
+// others; health-rule.ts has those of a service's author.
 //   Healthy      it is what its spec asks for      Progressing  on the way there
 //   Degraded     it will not get there by itself   Suspended    somebody stopped it on purpose
 //   Missing      it should exist and does not      Unknown      it could not be looked at
@@ -30,7 +32,8 @@ export interface HealthOptions {
   rules: readonly CompiledRule[]
   /** HealthRules that concern the service, those of its project first. */
   fleetRules?: readonly FleetRule[]
-  /** From discovery: the kind has a status subresource. Absent means not known: then the grace time of HE17 does not end. */
+  /** From discovery: the kind has a status subresource. Absent means not known: then the grace time of HE17 does not
+   *  end. */
   hasStatus?: boolean
   /** Another object of the kind has a status in this cluster (HE17). */
   siblingsReport?: boolean
@@ -42,7 +45,8 @@ export interface HealthOptions {
  */
 export type NoteRule = (rule: string) => void
 
-/** HE1: deletion and observedGeneration first, then the service's own rule, then HealthRules, then a stop asked for, Stalled and Reconciling, then the rule of the kind, then the general evaluation. */
+/** HE1: deletion and observedGeneration first, then the service's own rule, then HealthRules, then a stop asked for,
+ *  Stalled and Reconciling, then the rule of the kind, then the general evaluation. */
 export function healthOf(object: K8sObject, nowMs: number, options?: Partial<HealthOptions>, note?: NoteRule): Health {
   const deleting = deletionText(object)
   if (deleting !== null) {

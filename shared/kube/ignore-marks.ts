@@ -1,10 +1,12 @@
-// Annotations in a manifest that name fields which are left to others: ours and Plural's. Argo CD's `compare-options` are known and change nothing here:
-// what they ask for (no drift by what others add, none by defaults and mutating webhooks) is how ownership is compared anyway.
+// Annotations in a manifest that name fields which are left to others: ours and Plural's. Argo CD's `compare-options`
+// are known and change nothing here: what they ask for (no drift by what others add, none by defaults and mutating
+// webhooks) is how ownership is compared anyway.
 
 export const IGNORE_ANNOTATION = 'skerry.dev/ignore'
 const PLURAL_IGNORE_FIELDS = 'deployments.plural.sh/ignore-fields'
 
-/** JSON pointers, commas between them. `spec.replicas`, as Plural's users write it too, is `/spec/replicas`. What is neither points nowhere. */
+/** JSON pointers, commas between them. `spec.replicas`, as Plural's users write it too, is `/spec/replicas`. What is
+ *  neither points nowhere. */
 export function ignoredPointers(annotations: Record<string, string> | undefined): string[] {
   if (annotations === undefined) return []
   const pointers: string[] = []

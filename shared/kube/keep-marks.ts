@@ -1,4 +1,5 @@
-// Annotations by which an object says whether it may be deleted when its manifest goes: those of the tools that people come from, and ours.
+// Annotations by which an object says whether it may be deleted when its manifest goes: those of the tools that people
+// come from, and ours.
 import { ARGO_OPTIONS, PLURAL_OPTIONS, parseSyncOptions } from './sync-options.ts'
 
 type Annotations = Readonly<Record<string, string>>

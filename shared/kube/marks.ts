@@ -1,5 +1,5 @@
-// The marks by which Skerry knows its own objects. Annotations that it reads in users' objects stand with what they mean (keep-marks.ts, waves.ts, apply-options.ts,
-// ignore-marks.ts). Keys are promises: never rename one.
+// The marks by which Skerry knows its own objects. Annotations that it reads in users' objects stand with what they
+// mean (keep-marks.ts, waves.ts, apply-options.ts, ignore-marks.ts). Keys are promises: never rename one.
 
 import { createHash } from 'node:crypto'
 import type { ObjectRef } from './object.ts'
@@ -7,7 +7,8 @@ import { refKey } from './object.ts'
 
 /** Label on everything Skerry applies; its value is `<project>.<service>`. Watches select by its existence. */
 export const SERVICE_LABEL = 'skerry.dev/service'
-/** Annotation `<cluster id>/<project>/<service>:<ref key>`. A mark that names another object was copied by some controller and is ignored. */
+/** Annotation `<cluster id>/<project>/<service>:<ref key>`. A mark that names another object was copied by some
+ *  controller and is ignored. */
 export const TRACKING_ANNOTATION = 'skerry.dev/tracking'
 /** Annotation with the commit that last changed the document of the object. */
 export const COMMIT_ANNOTATION = 'skerry.dev/commit'
@@ -17,7 +18,8 @@ export const FIELD_MANAGER = 'skerry'
 
 const LABEL_VALUE_MAX = 63
 
-/** `<project>.<service>`; longer than 63 characters: cut, with a hash suffix, so that it stays a valid and distinct label value. */
+/** `<project>.<service>`; longer than 63 characters: cut, with a hash suffix, so that it stays a valid and distinct
+ *  label value. */
 export function serviceLabel(project: string, service: string): string {
   const plain = `${project}.${service}`
   if (plain.length <= LABEL_VALUE_MAX) return plain

@@ -71,8 +71,8 @@ const isManagedFieldsEntry = (item: unknown): boolean =>
   ['manager', 'operation', 'apiVersion', 'time', 'subresource'].every((field) => isTextOrNone(item[field])) &&
   (item['fieldsV1'] === undefined || isRecord(item['fieldsV1']))
 
-/** Which object, by API group (no version: an object keeps its identity across versions). `group` and `namespace` are '' for core kinds and
- *  cluster-scoped objects. */
+/** Which object, by API group (no version: an object keeps its identity across versions). `group` and `namespace` are
+ *  '' for core kinds and cluster-scoped objects. */
 export interface ObjectRef {
   group: string
   kind: string
@@ -98,7 +98,8 @@ export function refOf(object: K8sObject): ObjectRef {
   }
 }
 
-/** `group/kind/namespace/name`; the last four segments of an object's row id. No part can contain a slash in Kubernetes. */
+/** `group/kind/namespace/name`; the last four segments of an object's row id. No part can contain a slash in
+ *  Kubernetes. */
 export const refKey = (ref: ObjectRef): string => `${ref.group}/${ref.kind}/${ref.namespace}/${ref.name}`
 
 /**

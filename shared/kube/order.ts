@@ -1,4 +1,5 @@
-// In which order objects are applied and pruned. By kind alone, so that no annotation is needed and the same set always has the same order.
+// In which order objects are applied and pruned. By kind alone, so that no annotation is needed and the same set always
+// has the same order.
 import type { ObjectRef } from './object.ts'
 
 /** Apply stages, first to last. Only `namespace` and `definition` are waited for; the others just go first. */
@@ -15,8 +16,8 @@ export const STAGES = [
 ] as const
 export type Stage = (typeof STAGES)[number]
 
-/** Groups that the API server itself serves: whatever is in another group comes from a CRD or an aggregated API. `*.k8s.io` alone tells nothing:
- *  snapshot.storage.k8s.io and gateway.networking.k8s.io are CRDs. */
+/** Groups that the API server itself serves: whatever is in another group comes from a CRD or an aggregated API.
+ *  `*.k8s.io` alone tells nothing: snapshot.storage.k8s.io and gateway.networking.k8s.io are CRDs. */
 const BUILT_IN_GROUPS: ReadonlySet<string> = new Set([
   '',
   'admissionregistration.k8s.io',
@@ -53,7 +54,8 @@ export function namespaceOfObject({ group, kind, name }: Pick<ObjectRef, 'group'
   return key === '/Namespace' || NAMESPACE_KINDS.has(key) ? name : null
 }
 
-/** Built-in kinds that are not plain configuration (RBAC, ServiceAccount, ConfigMap, Secret, StorageClass, PVC, quotas, classes, policies). */
+/** Built-in kinds that are not plain configuration (RBAC, ServiceAccount, ConfigMap, Secret, StorageClass, PVC, quotas,
+ *  classes, policies). */
 const STAGE_OF: Readonly<Record<string, Stage>> = {
   '/Namespace': 'namespace',
   'apiextensions.k8s.io/CustomResourceDefinition': 'definition',
@@ -89,8 +91,9 @@ export function stageNameOf({ group, kind }: Pick<ObjectRef, 'group' | 'kind'>):
 /** OR1: 0 goes first. */
 export const applyStage = (ref: Pick<ObjectRef, 'group' | 'kind'>): number => STAGES.indexOf(stageNameOf(ref))
 
-/** OR2: 0 goes first: custom resources while their operator and webhooks still run, then everything else backwards, then what stands for a Namespace, then CRDs, then Namespaces.
- *  Plain reversal gives just that, because custom resources are applied last and Namespaces first. */
+/** OR2: 0 goes first: custom resources while their operator and webhooks still run, then everything else backwards,
+ *  then what stands for a Namespace, then CRDs, then Namespaces. Plain reversal gives just that, because custom
+ *  resources are applied last and Namespaces first. */
 export const pruneStage = (ref: Pick<ObjectRef, 'group' | 'kind'>): number => STAGES.length - 1 - applyStage(ref)
 
 /** Custom resources must be gone before what handles them goes: a finalizer without its operator never ends. */

@@ -1,5 +1,6 @@
-// A sealed object row: what the server needs to route, order and list stays readable, everything else is encrypted. The document is canonical JSON of an object with the same kind,
-// name and namespace, so that whatever reads only those reads sealed and plain rows alike.
+// A sealed object row: what the server needs to route, order and list stays readable, everything else is encrypted. The
+// document is canonical JSON of an object with the same kind, name and namespace, so that whatever reads only those
+// reads sealed and plain rows alike.
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto'
 import { objectRowPrefix } from '../model/desired.ts'
 import type { ServiceId } from '../model/ids.ts'
@@ -68,7 +69,8 @@ export function sealObject(keys: SealingKeys, id: string, object: K8sObject, doc
   return canonicalJson({ [SEALED]: { k: keys.id, m, v: 1, z: sealed.toString('base64url') }, ...shell })
 }
 
-/** Canonical JSON of the object. Null means that the key is wrong, or that the row was changed or is the row of another object. */
+/** Canonical JSON of the object. Null means that the key is wrong, or that the row was changed or is the row of another
+ *  object. */
 export function openObject(objectKey: Uint8Array, id: string, doc: string): string | null {
   const mark = sealMarkOf(doc)
   if (mark === null || objectKey.length !== KEY_BYTES) return null
@@ -103,7 +105,8 @@ interface Rest extends Record<string, unknown> {
   metadata?: Record<string, unknown>
 }
 
-/** Annotations that say how an object is applied, ordered, kept and deleted: server and agent read them before an object is opened. */
+/** Annotations that say how an object is applied, ordered, kept and deleted: server and agent read them before an
+ *  object is opened. */
 const CLEAR_ANNOTATIONS = [
   'skerry.dev/',
   'argocd.argoproj.io/',

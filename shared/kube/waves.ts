@@ -1,5 +1,6 @@
-// In which phase and wave of a revision an object goes, as its own annotations and those of Argo CD, Plural and Helm say it. Of several tools' annotations the
-// first one counts, in the order of the lists below. Keys are promises: never rename one.
+// In which phase and wave of a revision an object goes, as its own annotations and those of Argo CD, Plural and Helm
+// say it. Of several tools' annotations the first one counts, in the order of the lists below. Keys are promises: never
+// rename one.
 import { wordsIn } from './sync-options.ts'
 
 /** `sync` is where ordinary objects are. A hook is run in its phases, once in each. */
@@ -14,7 +15,8 @@ export const HOOK_RUN_ANNOTATION = 'skerry.dev/hook-run'
 
 const WAVE_KEYS = ['skerry.dev/wave', 'deployment.plural.sh/sync-wave', 'argocd.argoproj.io/sync-wave', 'helm.sh/hook-weight'] as const
 
-/** `null`: a word that the tool knows and that has no meaning here. `skip`: it keeps the object from being applied at all. */
+/** `null`: a word that the tool knows and that has no meaning here. `skip`: it keeps the object from being applied at
+ *  all. */
 type Meaning = Phase | 'skip' | 'ordinary' | null
 
 const OWN_WORDS: Readonly<Record<string, Meaning>> = {

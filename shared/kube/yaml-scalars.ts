@@ -61,8 +61,8 @@ function integerOf(plain: string): bigint | null {
 
 const SHORT_FLOAT = /^-?(0|[1-9][0-9]{0,2})\.[0-9]{0,2}[1-9]$/
 
-/** A key's text as kubectl makes it of the resolved scalar: whole numbers and booleans become strings. Null means that it is no key, or one that Go would
- *  write in a form of its own (`1e6` as "1e+06"). */
+/** A key's text as kubectl makes it of the resolved scalar: whole numbers and booleans become strings. Null means that
+ *  it is no key, or one that Go would write in a form of its own (`1e6` as "1e+06"). */
 export function keyText(value: string | number | boolean | null, text: string): string | null {
   if (value === null) return null
   if (typeof value !== 'number' || INTEGER.test(text.replaceAll('_', ''))) return String(value)

@@ -1,10 +1,12 @@
-// The wall clock of a time zone, from what the runtime knows of zones. Days are counted from 1970-01-01 of the wall clock.
+// The wall clock of a time zone, from what the runtime knows of zones. Days are counted from 1970-01-01 of the wall
+// clock.
 
 export interface Zone {
   name: string
   /** Which day it is there. */
   dayOf(atMs: number): number
-  /** When the wall clock shows that minute of that day: the first time if it comes twice; if it is skipped, the moment of the jump. */
+  /** When the wall clock shows that minute of that day: the first time if it comes twice; if it is skipped, the moment
+   *  of the jump. */
   instantOf(day: number, minute: number): number
 }
 

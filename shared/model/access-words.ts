@@ -1,6 +1,7 @@
 // The words of rights. Apart from their schemas, because the command line names them before it loads any.
 
-/** Verbs of rights. `read`, `write` and `delete` apply to every kind; each of the others belongs to the kinds named here. */
+/** Verbs of rights. `read`, `write` and `delete` apply to every kind; each of the others belongs to the kinds named
+ *  here. */
 export const ACCESS_VERBS = [
   'read',
   'write',

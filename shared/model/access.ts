@@ -69,7 +69,8 @@ export const BUILT_IN_ROLE_NAMES = Object.keys(BUILT_IN_ROLES) as BuiltInRole[]
 
 export const isBuiltIn = (name: string): name is BuiltInRole => Object.hasOwn(BUILT_IN_ROLES, name)
 
-/** Roles of API tokens. `none`: only role bindings of the token's name count. `admin`: the name of fleet-admin before there were projects. */
+/** Roles of API tokens. `none`: only role bindings of the token's name count. `admin`: the name of fleet-admin before
+ *  there were projects. */
 export const TOKEN_ROLES = ['none', 'viewer', 'operator', 'deployer', 'project-admin', 'fleet-admin', 'admin'] as const
 export type TokenRole = (typeof TOKEN_ROLES)[number]
 export const builtInOf = (role: TokenRole): BuiltInRole | null => (role === 'none' ? null : role === 'admin' ? 'fleet-admin' : role)

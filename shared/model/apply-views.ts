@@ -59,7 +59,8 @@ const objectEffectsSchema = z.object({
   replicas: z.array(z.object({ name: z.string(), from: z.number().nullable(), to: z.number().nullable() })),
 })
 export type ObjectEffectsView = z.infer<typeof objectEffectsSchema>
-/** Effects of the resource `kind`/`name` on the objects of a service in clusters that keep it. Of a new service: only objects that it takes over. */
+/** Effects of the resource `kind`/`name` on the objects of a service in clusters that keep it. Of a new service: only
+ *  objects that it takes over. */
 const applyEffectSchema = z.object({
   kind: z.string(),
   name: z.string(),
@@ -74,10 +75,11 @@ export type ApplyEffectView = z.infer<typeof applyEffectSchema>
 
 export const applyAnswerSchema = z.object({
   dryRun: z.boolean(),
-  /** Effects in a dry run, or of a write with `effects=true`. Absent means no object changes, or the server does not say. */
+  /** Effects in a dry run, or of a write with `effects=true`. Absent means no object changes, or the server does not
+   *  say. */
   effects: z.array(applyEffectSchema).exactOptional(),
-  /** Resources whose effects are not, or not all, among `effects`: they are beyond the limits of a request, or were not rendered in
-   *  time. Absent means none. */
+  /** Resources whose effects are not, or not all, among `effects`: they are beyond the limits of a request, or were not
+   *  rendered in time. Absent means none. */
   effectsLeft: z.number().exactOptional(),
   /** Absent means that overrides and namespaces stay as they are, or the server does not say. */
   changes: z.array(changeInPlaceSchema).exactOptional(),

@@ -31,7 +31,8 @@ export class AuditVerifier {
     this.trust = trust
   }
 
-  /** A text in place of a line means that it could not be read. False after the first broken line: what follows says nothing. */
+  /** A text in place of a line means that it could not be read. False after the first broken line: what follows says
+   *  nothing. */
   take(line: AuditLine | string): boolean {
     this.report.broken ??= this.breakOf(line)
     this.report.count = this.chain?.count ?? 0

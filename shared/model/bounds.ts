@@ -42,7 +42,8 @@ export function boundsIn(spec: ProjectSpec, labels: Readonly<Record<string, stri
   }
 }
 
-/** Which rule refuses, by the name of its field, and why in words: `namespace kube-system is not allowed (allowed: web-*)`. */
+/** Which rule refuses, by the name of its field, and why in words: `namespace kube-system is not allowed (allowed:
+ *  web-*)`. */
 export interface Refusal {
   rule: 'namespaces' | 'kinds' | 'clusterScopedKinds' | 'serviceAccounts'
   why: string
@@ -73,7 +74,8 @@ export function coversKind(pattern: string, { group, kind }: Pick<ObjectRef, 'gr
 
 const isNamespaceKind = ({ group, kind }: Pick<ObjectRef, 'group' | 'kind'>): boolean => group === '' && kind === 'Namespace'
 
-/** PJ4: why an object may not be applied. Null means that it may. An empty namespace means a kind outside namespaces. */
+/** PJ4: why an object may not be applied. Null means that it may. An empty namespace means a kind outside namespaces.
+ */
 export function refuseObject(bounds: Bounds, ref: ObjectRef): Refusal | null {
   const { kinds, clusterScopedKinds, namespaces = [] } = bounds
   if (ref.namespace === '') {
@@ -96,7 +98,8 @@ export function refuseObject(bounds: Bounds, ref: ObjectRef): Refusal | null {
   }
 }
 
-/** PJ6: why the service may not give its namespace labels and annotations. Null means that it may. They decide what pods may do there, such as the pod security level. */
+/** PJ6: why the service may not give its namespace labels and annotations. Null means that it may. They decide what
+ *  pods may do there, such as the pod security level. */
 export function refuseNamespaceMarks(
   bounds: Bounds,
   sync: { namespaceLabels?: object | undefined; namespaceAnnotations?: object | undefined },
@@ -117,7 +120,8 @@ export function refuseNamespaceMarks(
 export const defaultAccount = ({ serviceAccounts }: Pick<Bounds, 'serviceAccounts'>): string | undefined =>
   typeof serviceAccounts === 'object' ? serviceAccounts.default : undefined
 
-/** PJ5: why a service may not be applied as this account, after the default was put in. Null means it may. `namespace`: the service's. */
+/** PJ5: why a service may not be applied as this account, after the default was put in. Null means it may. `namespace`:
+ *  the service's. */
 export function refuseAccount(bounds: Bounds, serviceAccount: string | undefined, namespace: string | undefined): Refusal | null {
   const { serviceAccounts: rule } = bounds
   if (rule === undefined && serviceAccount === undefined) return null

@@ -38,7 +38,8 @@ export const changePageSchema = z.object({ items: z.array(changeViewSchema), nex
 /** Name in a change of a service that was deleted, for callers who may not know which one it was: list again. */
 export const ANY_SERVICE = 'Service/*'
 
-/** Events of the stream that are no changes. `ready` comes first; `reset`: list again what you show, then what follows `position` comes. */
+/** Events of the stream that are no changes. `ready` comes first; `reset`: list again what you show, then what follows
+ *  `position` comes. */
 export const READY_EVENT = 'ready'
 export const RESET_EVENT = 'reset'
 export const positionSchema = z.object({ position: z.number().int() })

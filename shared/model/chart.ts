@@ -1,4 +1,5 @@
-// The fleet as a chart: one small row for each cluster, so that thousands of them come in one answer. Names, words and times; details are read for one cluster at a time.
+// The fleet as a chart: one small row for each cluster, so that thousands of them come in one answer. Names, words and
+// times; details are read for one cluster at a time.
 import { z } from 'zod'
 import { HEALTH_WORDS, SYNC_WORDS } from './status.ts'
 import { livenessSchema } from './views.ts'

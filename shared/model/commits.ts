@@ -42,8 +42,8 @@ export interface SignedCommit extends Watermark {
   parents: readonly string[]
 }
 
-/** The watermark with that commit. A child of the newest commit counts whatever its clock said. Null for a commit that was
- *  signed before the newest one: an attacker who controls the server of a repository can move a ref back to it. */
+/** The watermark with that commit. A child of the newest commit counts whatever its clock said. Null for a commit that
+ *  was signed before the newest one: an attacker who controls the server of a repository can move a ref back to it. */
 export function raisedWatermark(held: Watermark | null, { commit, atMs, parents }: SignedCommit, nowMs: number): Watermark | null {
   const signedMs = Math.min(atMs, nowMs)
   if (held === null) return { commit, atMs: signedMs }
@@ -63,8 +63,8 @@ export const commitViewSchema = z.object({
   /** It is what the repository has now. */
   current: z.boolean(),
   /**
-   * Services that it gave a revision. `clusters`: how many were given it. Null means not recorded. None: no service renders
-   * to anything else than before.
+   * Services that it gave a revision. `clusters`: how many were given it. Null means not recorded. None: no service
+   * renders to anything else than before.
    */
   changed: z.array(z.object({ service: z.string(), revision: count, objects: count, clusters: count.nullable() })),
   /** Services that cannot be rendered since this commit. */

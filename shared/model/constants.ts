@@ -1,4 +1,5 @@
-// Words and numbers that the command line needs for its options, apart from the schemas: loading those takes longer than most commands.
+// Words and numbers that the command line needs for its options, apart from the schemas: loading those takes longer
+// than most commands.
 
 /** Version of the schema of resources. */
 export const API_VERSION = 'skerry.dev/v1'

@@ -26,7 +26,8 @@ const countRowSchema = z.object({
   /** `Synced/Healthy`, `project/service`, `env=prod`, an image, `<1h`, `agent/0.5.0`, `Online`. */
   key: z.string(),
   count,
-  /** By sync and health together, of drift-age by what the agents did about it; empty where it is not divided further. */
+  /** By sync and health together, of drift-age by what the agents did about it; empty where it is not divided further.
+   */
   parts: z.record(z.string(), count),
   /** For a label: the clusters that have it. */
   clusters: count.optional(),

@@ -1,4 +1,5 @@
-// `dependsOn` between services as a graph of their keys: the server refuses circles in it, the agent waits along it. Pure.
+// `dependsOn` between services as a graph of their keys: the server refuses circles in it, the agent waits along it.
+// Pure.
 import type { Dependency } from './resources.ts'
 
 /** The keys of the dependencies, sorted, each once. A name without a project belongs to the service's own project. */

@@ -14,13 +14,15 @@ export const serviceRowId = (id: ServiceId): string => `service/${id.project}/${
 export const objectRowPrefix = (id: ServiceId): string => `object/${id.project}/${id.service}/`
 export const objectRowId = (id: ServiceId, ref: ObjectRef): string => objectRowPrefix(id) + refKey(ref)
 
-/** Stands in the place of a service for the health rules that a cluster's agent shall know. No service has an empty name. */
+/** Stands in the place of a service for the health rules that a cluster's agent shall know. No service has an empty
+ *  name. */
 export const HEALTH_RULES: ServiceId = { project: '', service: '' }
 /** Rows of a cluster that are of no service: health rules, suspensions, and ConfigMaps to report. */
 export const isFleetRows = ({ service }: ServiceId): boolean => service === HEALTH_RULES.service
 export const fleetRowsPrefix = ({ project }: ServiceId): string =>
   project === SUSPENSIONS.project ? SUSPENSION_PREFIX : project === SITE_CONFIGS.project ? SITE_CONFIG_PREFIX : HEALTH_RULE_PREFIX
-/** `project` is empty for a rule of the whole fleet. Agents that know no rules take these rows for rows of another kind, which they leave alone. */
+/** `project` is empty for a rule of the whole fleet. Agents that know no rules take these rows for rows of another
+ *  kind, which they leave alone. */
 export const healthRuleRowId = (project: string, name: string): string => `${HEALTH_RULE_PREFIX}${project}/${name}`
 export const HEALTH_RULE_PREFIX = 'healthrule/'
 
@@ -41,8 +43,9 @@ export function parseRowId(rowId: string): RowId {
 }
 
 export const removalOrderSchema = z.object({
-  /** `delete`: objects that hold data or objects of others only when `confirmed` names them. `prune`: from a server that had no such rule; carried out as `delete`. An agent
-   *  without the rule cannot read `delete`, and so deletes nothing (RV5). */
+  /** `delete`: objects that hold data or objects of others only when `confirmed` names them. `prune`: from a server
+   *  that had no such rule; carried out as `delete`. An agent without the rule cannot read `delete`, and so deletes
+   *  nothing (RV5). */
   policy: z.enum(['prune', 'orphan', 'delete']),
   by: z.string(),
   atMs: z.number().int(),
@@ -56,8 +59,8 @@ const UNREADABLE_MARKS = { 'skerry.dev/unreadable': '' }
 export const isUnreadable = (marks: Readonly<Record<string, string>> = {}): boolean => Object.hasOwn(marks, 'skerry.dev/unreadable')
 
 const written = syncOptionsSchema.shape
-/** Sync options as an agent reads them. The server may be newer: options that this version does not know are left out, and a value that it cannot
- *  understand becomes the careful one, which deletes and overwrites nothing. */
+/** Sync options as an agent reads them. The server may be newer: options that this version does not know are left out,
+ *  and a value that it cannot understand becomes the careful one, which deletes and overwrites nothing. */
 const rowSyncSchema: z.ZodType<SyncOptions, unknown> = z.object({
   prune: written.prune.catch(false),
   pruneWhen: written.pruneWhen.catch('healthy'),
@@ -96,16 +99,18 @@ export const serviceRowSchema = z.object({
   protect: z.boolean().default(false),
   /** A person confirmed that this digest may prune past the guard. */
   pruneConfirmed: z.string().optional(),
-  /** RM1: names of objects whose deletion a person confirmed with what is lost: of the revision that `pruneConfirmed` names, or of the removal order. Absent beside a
-   *  `pruneConfirmed`: the sender confirms whole revisions. What a newer server means by another value confirms nothing. */
+  /** RM1: names of objects whose deletion a person confirmed with what is lost: of the revision that `pruneConfirmed`
+   *  names, or of the removal order. Absent beside a `pruneConfirmed`: the sender confirms whole revisions. What a
+   *  newer server means by another value confirms nothing. */
   confirmed: z.array(z.string()).catch([]).optional(),
-  /** RP2: the server was set back to a backup and this digest is not what the cluster had; cleared by the next commit that changes it. What a
-   *  newer server means by another value prunes nothing either. */
+  /** RP2: the server was set back to a backup and this digest is not what the cluster had; cleared by the next commit
+   *  that changes it. What a newer server means by another value prunes nothing either. */
   restored: z.boolean().catch(true).optional(),
-  /** RL5: it lacks something, and the cluster serves other kinds or another version than the one before was made for. Cleared by a person's yes. What a newer
-   *  server means by another value prunes nothing either. */
+  /** RL5: it lacks something, and the cluster serves other kinds or another version than the one before was made for.
+   *  Cleared by a person's yes. What a newer server means by another value prunes nothing either. */
   factsOnly: z.boolean().catch(true).optional(),
-  /** Each as in the service's spec. Rules that this version cannot read make the revision incomplete: the last one stays in force. */
+  /** Each as in the service's spec. Rules that this version cannot read make the revision incomplete: the last one
+   *  stays in force. */
   ignore: z.array(ignoreRuleSchema).optional(),
   health: z.array(serviceHealthSchema).optional(),
   dependsOn: z.array(dependencySchema).optional(),

@@ -1,4 +1,5 @@
-// Schemas of health in CEL over the fields of an object: `health` of a service, as in Flux's healthCheckExprs, and the spec of a HealthRule.
+// Schemas of health in CEL over the fields of an object: `health` of a service, as in Flux's healthCheckExprs, and the
+// spec of a HealthRule.
 import { z } from 'zod'
 import { isMapping } from './sources.ts'
 
@@ -29,7 +30,8 @@ const verdictSchema = z
   })
 export type HealthVerdict = z.infer<typeof verdictSchema>
 
-/** In the order in which they are asked. A suspended object often looks unready, too, so that `suspended` comes before `progressing`. */
+/** In the order in which they are asked. A suspended object often looks unready, too, so that `suspended` comes before
+ *  `progressing`. */
 export const VERDICTS = ['degraded', 'suspended', 'progressing', 'healthy'] as const
 export type Verdict = (typeof VERDICTS)[number]
 

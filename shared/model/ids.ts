@@ -32,7 +32,8 @@ export function parseServiceKey(key: string): ServiceId {
   return { project: key.slice(0, slash), service: key.slice(slash + 1) }
 }
 
-/** How a message names another service (AZ4). The server finds the name by this form, and hides it from callers who may not read the service. */
+/** How a message names another service (AZ4). The server finds the name by this form, and hides it from callers who may
+ *  not read the service. */
 export const serviceText = (key: string): string => `service ${key}`
 
 /** Agents of earlier versions wrote `the service P/S` and `waiting for P/S`. */

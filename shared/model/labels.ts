@@ -1,4 +1,5 @@
-// Kubernetes label selectors: schema and matching. One meaning everywhere: targets, -l on the command line, list filters.
+// Kubernetes label selectors: schema and matching. One meaning everywhere: targets, -l on the command line, list
+// filters.
 import { z } from 'zod'
 
 const LABEL_KEY = /^([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/
@@ -69,7 +70,8 @@ export const selectorText = ({ matchLabels = {}, matchExpressions = [] }: LabelS
     }),
   ].join(',')
 
-/** kubectl's `-l` form: `a=b,c!=d,e,!f,g in (x,y),h notin (z)`. Returns null and never a partial selector when it cannot be read. */
+/** kubectl's `-l` form: `a=b,c!=d,e,!f,g in (x,y),h notin (z)`. Returns null and never a partial selector when it
+ *  cannot be read. */
 export function parseSelectorText(text: string): LabelSelector | null {
   const matchExpressions: NonNullable<LabelSelector['matchExpressions']> = []
   // Commas in parentheses part values, others part requirements.

@@ -5,7 +5,8 @@ import { resourceHead } from './resource-head.ts'
 
 const ms = z.number().int()
 
-/** `waiting`: the first message is collected or held. `failed`: it will be tried again. `dead`: it is not tried again by itself. */
+/** `waiting`: the first message is collected or held. `failed`: it will be tried again. `dead`: it is not tried again
+ *  by itself. */
 export const NOTIFICATION_STATES = ['waiting', 'delivered', 'failed', 'dead'] as const
 
 export const notificationViewSchema = z.object({

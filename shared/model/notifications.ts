@@ -1,4 +1,5 @@
-// The resources of notifications: a NotificationSink is a place that receives messages, a NotificationRoute decides which events become messages there.
+// The resources of notifications: a NotificationSink is a place that receives messages, a NotificationRoute decides
+// which events become messages there.
 import { z } from 'zod'
 import { API_VERSION } from './constants.ts'
 import { durationMs, durationSchema } from './durations.ts'

@@ -11,7 +11,8 @@ export interface PlacementWords {
 /** The inputs of the words. */
 export type ReportedService = Pick<ServiceStatus, 'sync' | 'health' | 'received' | 'applied' | 'refusal'>
 
-/** `desired` null: nothing of it is left here; `digest` null: it is being removed. `status` null: its agent did not report it. */
+/** `desired` null: nothing of it is left here; `digest` null: it is being removed. `status` null: its agent did not
+ *  report it. */
 export function placementWords(desired: { digest: string | null } | null, status: ReportedService | null): PlacementWords | null {
   if (desired === null) return null
   const health = status?.health ?? 'Unknown'

@@ -1,4 +1,5 @@
-// Schema of a Project: its allowed sources, destinations and kinds. bounds.ts derives the rules for services and agents.
+// Schema of a Project: its allowed sources, destinations and kinds. bounds.ts derives the rules for services and
+// agents.
 import { z } from 'zod'
 import { labelSelectorSchema } from './labels.ts'
 import { RENDERERS } from './render.ts'

@@ -1,4 +1,5 @@
-// The objects that a removal deletes, as far as the server knows. Shown before anything is ordered; confirmed names are checked against it.
+// The objects that a removal deletes, as far as the server knows. Shown before anything is ordered; confirmed names are
+// checked against it.
 import { z } from 'zod'
 
 const count = z.number().int().nonnegative()
@@ -11,12 +12,13 @@ export const removalViewSchema = z.object({
   clusters: z.object({ count, first: z.array(z.string()) }),
   /** Deleted without another question, in the order in which they go; `first`: of so many. */
   deletes: z.object({ count, first: z.array(z.string()) }),
-  /** Kept until a person confirms that very name (RM1). `contents`: a Namespace or CRD, kept if it holds objects of others (RM3). */
+  /** Kept until a person confirms that very name (RM1). `contents`: a Namespace or CRD, kept if it holds objects of
+   *  others (RM3). */
   holding: z.array(z.object({ name: z.string(), what: z.string(), kind: z.enum(['data', 'contents']).catch('data') })),
   /** Released, or never of the service. */
   stays: z.object({ count, first: z.array(z.object({ name: z.string(), why: z.string() })) }),
-  /** Kept, and managed by the service `by` from then on: `project/service`, or `another service` for one that the caller may not
-   *  read. Absent means none, or the server does not say. */
+  /** Kept, and managed by the service `by` from then on: `project/service`, or `another service` for one that the
+   *  caller may not read. Absent means none, or the server does not say. */
   takenOver: z.object({ count, first: z.array(z.object({ name: z.string(), by: z.string() })) }).exactOptional(),
 })
 export type RemovalView = z.infer<typeof removalViewSchema>

@@ -11,8 +11,8 @@ export const explainedValueSchema = z.object({
   value: z.unknown(),
   secret: z.boolean(),
   /**
-   * `Config/NAME`, `service`, `overrides[N]`, `cluster`, `cluster overrides[N]` or `site ConfigMap NAMESPACE/NAME`; of a
-   * Helm value also `chart values.yaml`, a values file, or `render.helm.values`.
+   * `Config/NAME`, `service`, `overrides[N]`, `cluster`, `cluster overrides[N]` or `site ConfigMap NAMESPACE/NAME`; of
+   * a Helm value also `chart values.yaml`, a values file, or `render.helm.values`.
    */
   from: z.string(),
   /** Lower levels that set it, too. */

@@ -17,7 +17,8 @@ export type ConfigData = z.infer<typeof configDataSchema>
 const helmValuesSchema = z.record(z.string(), z.json())
 export type HelmValues = z.infer<typeof helmValuesSchema>
 
-/** Files of the service's tree; `$NAME/path` is a file of the source of that name. What stands after that is a template: `envs/{{ cluster.name }}.yaml?`. */
+/** Files of the service's tree; `$NAME/path` is a file of the source of that name. What stands after that is a
+ *  template: `envs/{{ cluster.name }}.yaml?`. */
 const valuesFilesSchema = z.array(z.string().min(1).max(1_024)).max(50)
 
 const helmOptionsSchema = z.strictObject({
@@ -125,7 +126,8 @@ const jsonPatchOpSchema = z.strictObject({
   value: z.json().optional(),
 })
 export const jsonPatchSchema = z.array(jsonPatchOpSchema).max(1_000)
-/** A list is a JSON patch (RFC 6902), an object a strategic merge patch, a string the YAML of either. A strategic merge patch without a target applies to the object that it names. */
+/** A list is a JSON patch (RFC 6902), an object a strategic merge patch, a string the YAML of either. A strategic merge
+ *  patch without a target applies to the object that it names. */
 export const patchSchema = z.strictObject({
   target: patchTargetSchema
     .optional()
@@ -208,7 +210,8 @@ export const clusterOverrideSchema = z.strictObject({
 })
 export type ClusterOverride = z.infer<typeof clusterOverrideSchema>
 
-/** Variables and secrets of a project. Secrets are written and never shown: reads give `hmac:…`, and writing that back keeps what is there. */
+/** Variables and secrets of a project. Secrets are written and never shown: reads give `hmac:…`, and writing that back
+ *  keeps what is there. */
 export const CONFIG_DATA_LENGTH_MAX = 1_048_576
 export const CONFIG_SECRETS_MAX = 100
 export const CONFIG_HOSTS_MAX = 100
@@ -276,7 +279,8 @@ export const valueStateSchema = z.object({
   message: z.string().nullable(),
   /** Since when it has this state. Null means that it is pending. */
   sinceMs: atMs.nullable(),
-  /** The mark of the value in use, its version at the source, and when it was read first. Null means that there is none yet. */
+  /** The mark of the value in use, its version at the source, and when it was read first. Null means that there is none
+   *  yet. */
   value: z.object({ mark: z.string(), version: z.string(), atMs }).nullable(),
 })
 export const configSpecSchema = z.strictObject({

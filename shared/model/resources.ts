@@ -1,5 +1,5 @@
-// The resources that people write. One schema each: the admin API, its OpenAPI document and `skerry apply -f` all come from here.
-// Unknown fields are errors: a misspelt `maxPrunePercent` must never be a silent default.
+// The resources that people write. One schema each: the admin API, its OpenAPI document and `skerry apply -f` all come
+// from here. Unknown fields are errors: a misspelt `maxPrunePercent` must never be a silent default.
 import { z } from 'zod'
 import { isBuiltIn, roleBindingSpecSchema, roleSpecSchema, TOKEN_ROLES } from './access.ts'
 import { API_VERSION, DEFAULT_PROJECT } from './constants.ts'
@@ -133,7 +133,8 @@ export const syncOptionsSchema = z.strictObject({
 })
 export type SyncOptions = z.infer<typeof syncOptionsSchema>
 
-/** Ignored fields are neither compared nor sent. All given conditions must hold; an omitted `group`, `namespace` or `name` matches any. */
+/** Ignored fields are neither compared nor sent. All given conditions must hold; an omitted `group`, `namespace` or
+ *  `name` matches any. */
 export const ignoreRuleSchema = z
   .strictObject({
     group: z.string().max(253).optional().describe('API group, such as apps; "" is the core group. Default: all.'),
@@ -377,6 +378,7 @@ export type RoleResource = z.infer<typeof roleSchema>
 export type RoleBindingResource = z.infer<typeof roleBindingSchema>
 export type HealthRuleResource = z.infer<typeof healthRuleSchema>
 
-/** Clusters, projects, and health rules for the whole fleet, belong to no project; their project is the empty string in keys and columns. */
+/** Clusters, projects, and health rules for the whole fleet, belong to no project; their project is the empty string in
+ *  keys and columns. */
 export const FLEET = ''
 export const projectOf = ({ metadata }: Applicable): string => ('project' in metadata ? metadata.project : undefined) ?? FLEET

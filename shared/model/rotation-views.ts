@@ -6,7 +6,8 @@ export const ROTATION_STATES = ['running', 'finished', 'failed'] as const
 
 export const rotationViewSchema = z.object({
   id: z.string(),
-  /** `rotation`: a person asked for it. `upgrade`: an earlier version, or another master key, sealed some of the secrets. */
+  /** `rotation`: a person asked for it. `upgrade`: an earlier version, or another master key, sealed some of the
+   *  secrets. */
   reason: z.enum(ROTATION_REASONS),
   by: z.string(),
   state: z.enum(ROTATION_STATES),

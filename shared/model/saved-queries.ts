@@ -1,4 +1,5 @@
-// Saved queries: SQL over the views of the fleet that people share. A saved query is text; its rows are those that the caller may read.
+// Saved queries: SQL over the views of the fleet that people share. A saved query is text; its rows are those that the
+// caller may read.
 import { z } from 'zod'
 import { nameSchema } from './ids.ts'
 

@@ -1,4 +1,5 @@
-// Bodies of `/auth/`: what the CLI and pipelines exchange with the server to sign in. They are part of the API and change only compatibly.
+// Bodies of `/auth/`: what the CLI and pipelines exchange with the server to sign in. They are part of the API and
+// change only compatibly.
 import { z } from 'zod'
 
 const ms = z.number().int()

@@ -1,5 +1,5 @@
-// Which source addresses a pattern of a Project covers. Addresses are compared in one form, and an address that two programs
-// could read differently (encoded slashes, dot segments, a query) is covered by no pattern but "*".
+// Which source addresses a pattern of a Project covers. Addresses are compared in one form, and an address that two
+// programs could read differently (encoded slashes, dot segments, a query) is covered by no pattern but "*".
 
 /** `*` stands for any characters. Linear: patterns come from people, and texts from tenants. */
 export function matchesGlob(pattern: string, text: string): boolean {
@@ -53,7 +53,8 @@ export function isSourcePattern(text: string): boolean {
   return address !== null && !address.host.slice(1).includes('*')
 }
 
-/** PJ2. `*` in the path covers slashes, too; `*.example.com` covers hosts below example.com and not that host itself. */
+/** PJ2. `*` in the path covers slashes, too; `*.example.com` covers hosts below example.com and not that host itself.
+ */
 export function coversSource(pattern: string, url: string): boolean {
   if (pattern === '*') return true
   const [wanted, given] = [parse(pattern), parse(url)]

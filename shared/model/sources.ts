@@ -14,8 +14,9 @@ const looksLikeRange = (text: string): boolean => text.split(/[\s,]+|\|\|/).ever
 
 /** The name of a Config of the same project; which of its secrets are read is said where it is used. */
 const secretRefSchema = nameSchema
-/** SO46. Over https: `username` and `password` (or `token` in its place), or `token` alone (bearer; to Git first as a password), a CA of its own as `caCert`; Git also `githubApp`, a JSON
- *  document of appId, installationId, privateKey and, for a GitHub whose API is not where its host says, apiUrl; ssh: `sshKey` and `knownHosts`. */
+/** SO46. Over https: `username` and `password` (or `token` in its place), or `token` alone (bearer; to Git first as a
+ *  password), a CA of its own as `caCert`; Git also `githubApp`, a JSON document of appId, installationId, privateKey
+ *  and, for a GitHub whose API is not where its host says, apiUrl; ssh: `sshKey` and `knownHosts`. */
 const authSchema = z.strictObject({
   secretRef: secretRefSchema.describe(
     'Name of a Config in the same project with these secrets: token; username and password (or token); githubApp (JSON: appId, installationId, privateKey, optional apiUrl); sshKey and knownHosts; caCert.',

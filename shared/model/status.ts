@@ -28,7 +28,8 @@ const sync = z.enum(SYNC_WORDS).catch('Unknown')
 const health = z.enum(HEALTH_WORDS).catch('Unknown')
 /** CamelCase, stable: what tools match on. */
 const reason = z.string().max(128)
-/** For people, deterministic (sorted, counted): names the object, the cause in the API server's or the rule's words, and what to do next. */
+/** For people, deterministic (sorted, counted): names the object, the cause in the API server's or the rule's words,
+ *  and what to do next. */
 const message = z.string().max(4096)
 const ms = z.number().int().nonnegative()
 
@@ -47,11 +48,11 @@ export const objectStatusSchema = z.object({
   reason,
   message,
   sinceMs: ms,
-  /** Image references of a workload, as its live pod template names them: sorted, each once. What was pulled for a tag is not known to the agent. Absent means that the kind runs
-   *  none, it is not there, or its sender does not say. */
+  /** Image references of a workload, as its live pod template names them: sorted, each once. What was pulled for a tag
+   *  is not known to the agent. Absent means that the kind runs none, it is not there, or its sender does not say. */
   images: z.array(z.string().max(IMAGE_CHARS_MAX)).max(IMAGES_MAX).optional(),
-  /** Warnings of the API server about the last write of the object: a deprecated version, a violated security standard. Sorted, each once. Absent means that there are none, or the
-   *  sender does not report them. */
+  /** Warnings of the API server about the last write of the object: a deprecated version, a violated security standard.
+   *  Sorted, each once. Absent means that there are none, or the sender does not report them. */
   warnings: z.array(z.string().max(1_024)).max(20).optional(),
 })
 export type ObjectStatus = z.infer<typeof objectStatusSchema>
@@ -61,14 +62,16 @@ const progressPoint = z.object({ commit: z.string().max(64), digest: z.string().
 export const pruneRefusalSchema = z.object({
   /** `confirmationToken` of the revision or removal order: a confirmation is for this one only. */
   digest: z.string().max(64),
-  /** `Kind namespace/name` (deletionName), what can be lost first; `count` is the whole number when there are more than fit. */
+  /** `Kind namespace/name` (deletionName), what can be lost first; `count` is the whole number when there are more than
+   *  fit. */
   names: z.array(z.string().max(512)).max(200),
   count: z.number().int().nonnegative(),
   ownedCount: z.number().int().nonnegative(),
   why: message,
   /** The digest of the confirmation's digest and names: a confirmation at the site names it. */
   list: z.string().max(64).optional(),
-  /** Only the named objects wait; the other deletions continue. Absent means that nothing of the revision is deleted. */
+  /** Only the named objects wait; the other deletions continue. Absent means that nothing of the revision is deleted.
+   */
   only: z.boolean().optional(),
 })
 export type PruneRefusal = z.infer<typeof pruneRefusalSchema>
@@ -94,7 +97,8 @@ export const serviceStatusSchema = z.object({
    * released (orphan).
    */
   removed: z.boolean().optional(),
-  /** `atMs` of the removal order that `removed` is the answer to: an answer to an older order is no answer to this one. */
+  /** `atMs` of the removal order that `removed` is the answer to: an answer to an older order is no answer to this one.
+   */
   removedOrderMs: ms.optional(),
 })
 export type ServiceStatus = z.infer<typeof serviceStatusSchema>
@@ -130,7 +134,8 @@ export type FactsStatus = z.infer<typeof factsStatusSchema>
 
 const count = z.number().int().nonnegative()
 
-/** Key `metrics`. Sent only by agents that are told to (--report-metrics). Totals count from the start of the process. */
+/** Key `metrics`. Sent only by agents that are told to (--report-metrics). Totals count from the start of the process.
+ */
 export const agentMetricsSchema = z.object({
   atMs: ms,
   /** The interval of these rows. */
@@ -156,7 +161,8 @@ export const driftStatusSchema = z.object({
   paths: z.array(z.string().max(512)).max(50),
   /** The managers that own these paths now; '' if nobody does. */
   manager: z.string().max(256),
-  /** The object was deleted outside Git: no field has a path or a manager. Absent means that it was not, or the sender does not say. */
+  /** The object was deleted outside Git: no field has a path or a manager. Absent means that it was not, or the sender
+   *  does not say. */
   deleted: z.boolean().optional(),
   action: z.enum(['healed', 'reported', 'contested', 'failed']).catch('reported'),
   detectedMs: ms,

@@ -16,11 +16,13 @@ export interface SuspendedScope {
   cluster: string | null
 }
 
-/** Stands in the place of a service for the suspensions of a cluster. No service has an empty name, and no project is called so. */
+/** Stands in the place of a service for the suspensions of a cluster. No service has an empty name, and no project is
+ *  called so. */
 export const SUSPENSIONS: ServiceId = { project: '*', service: '' }
 export const SUSPENSION_PREFIX = 'suspension/'
 
-/** The id of the row says whom the suspension concerns in its cluster, and the command that lifts it. Agents that know no suspensions leave the row alone. */
+/** The id of the row says whom the suspension concerns in its cluster, and the command that lifts it. Agents that know
+ *  no suspensions leave the row alone. */
 export function suspensionRowId({ service, cluster }: SuspendedScope): string {
   if (service === null) return cluster === null ? `${SUSPENSION_PREFIX}all` : `${SUSPENSION_PREFIX}cluster/${cluster}`
   return `${SUSPENSION_PREFIX}${cluster === null ? 'services' : `placement/${cluster}`}/${serviceKey(service)}`
@@ -75,7 +77,8 @@ export const suspensionViewSchema = z.object({
 export type SuspensionView = z.infer<typeof suspensionViewSchema>
 
 const name = z.string().min(1).max(63)
-/** Services by name or by the labels of the services; neither: all services. Clusters by name; none: all clusters. All services of all clusters only with `all`. */
+/** Services by name or by the labels of the services; neither: all services. Clusters by name; none: all clusters. All
+ *  services of all clusters only with `all`. */
 const scopeShape = {
   project: name.optional(),
   services: z.array(name).max(500).optional(),

@@ -113,8 +113,8 @@ export const serviceViewSchema = z.object({
     /** Problems of the last render: `path` is `file:line:column` where there is a line. */
     problems: z.array(problemSchema),
     /**
-     * The revision at which the last render first failed with its present error, and its author. Null means that it did not fail,
-     * or nothing was read.
+     * The revision at which the last render first failed with its present error, and its author. Null means that it did
+     * not fail, or nothing was read.
      */
     failedAt: z.object({ commit: z.string(), author: z.string().nullable(), subject: z.string().optional() }).nullable().default(null),
     /** The argument of `skerry confirm`, when this service waits for a person. */

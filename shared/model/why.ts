@@ -3,7 +3,8 @@ import { z } from 'zod'
 
 const ms = z.number().int()
 
-/** Before the lines of a log in the message of an object: what follows are words of a program, and no facts about the cluster. */
+/** Before the lines of a log in the message of an object: what follows are words of a program, and no facts about the
+ *  cluster. */
 export const LAST_LOG_LINES = '; last log lines: '
 
 export const whyEvidenceSchema = z.object({

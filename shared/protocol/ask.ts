@@ -1,6 +1,6 @@
 // Questions to a cluster. The server puts signed `ask` frames into the answer of an open poll; the agent answers to
-// POST answers/:id, part by part. Nothing of it is stored. A poll with `asks=NONCE` says that the agent takes questions:
-// older agents do not send it, and older servers leave it unread.
+// POST answers/:id, part by part. Nothing of it is stored. A poll with `asks=NONCE` says that the agent takes
+// questions: older agents do not send it, and older servers leave it unread.
 import { z } from 'zod'
 import { canonicalJson, sha256Hex } from '../kube/canonical.ts'
 import { AGENT_API } from './routes.ts'

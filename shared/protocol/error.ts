@@ -26,9 +26,11 @@ export interface AppErrorData {
 export const problemSchema = z.object({
   path: z.string(),
   message: z.string(),
-  /** The line of the file that it is about, as its author wrote it; never of what a template made, which may hold secrets. */
+  /** The line of the file that it is about, as its author wrote it; never of what a template made, which may hold
+   *  secrets. */
   excerpt: z.string().max(400).optional(),
-  /** RD10: of a render for no cluster: a cluster may solve it (`may`), or the content asks for the cluster itself (`asks`). */
+  /** RD10: of a render for no cluster: a cluster may solve it (`may`), or the content asks for the cluster itself
+   *  (`asks`). */
   needsCluster: z.enum(['may', 'asks']).optional(),
 })
 export type Problem = z.infer<typeof problemSchema>
@@ -58,7 +60,8 @@ export class AppError extends Error {
   }
 }
 
-/** Body of every answer that is not a success (RFC 9457), media type application/problem+json. Absent members: not known to the sender. */
+/** Body of every answer that is not a success (RFC 9457), media type application/problem+json. Absent members: not
+ *  known to the sender. */
 export const problemBodySchema = z.looseObject({
   type: z.string(),
   title: z.string(),

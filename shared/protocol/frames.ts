@@ -62,7 +62,8 @@ export function badRowDoc(doc: string): string | null {
   return doc.includes('\n') ? 'a document of several lines' : null
 }
 
-/** A line without its line feed; a string says what is wrong with it. Every bound that cr-sqlite does not check is checked here (PL5). */
+/** A line without its line feed; a string says what is wrong with it. Every bound that cr-sqlite does not check is
+ *  checked here (PL5). */
 export function parseRowLine(line: string): Row | string {
   const idEnd = line.indexOf('\t')
   const colEnd = line.indexOf('\t', idEnd + 1)
@@ -101,8 +102,8 @@ export function checkpointBytes(clusterId: string, hello: Omit<Hello, 't'>, chec
   return new TextEncoder().encode(['skerry-checkpoint-v1', ...fields].join('\n'))
 }
 
-/** A page without its rows: the server's own word on where a cluster was. The agent keeps the last one and shows it when it must refetch, so that a
- *  server that was set back learns it from itself (RP2). */
+/** A page without its rows: the server's own word on where a cluster was. The agent keeps the last one and shows it
+ *  when it must refetch, so that a server that was set back learns it from itself (RP2). */
 export const headProofSchema = z.object({ hello: helloSchema, checkpoint: checkpointSchema })
 export type HeadProof = z.infer<typeof headProofSchema>
 
@@ -110,7 +111,8 @@ export type HeadProof = z.infer<typeof headProofSchema>
 export const REFETCH_REASONS = ['restored', 'forked', 'compacted', 'diverged', 'unknown'] as const
 export type RefetchReason = (typeof REFETCH_REASONS)[number]
 
-/** Feature bit: a query parameter of GET desired and POST desired/buckets by which an agent says that it keeps to the bounds of Projects. */
+/** Feature bit: a query parameter of GET desired and POST desired/buckets by which an agent says that it keeps to the
+ *  bounds of Projects. */
 export const PROJECTS_PARAM = 'projects'
 
 /** A text that canonical JSON has for the member of that name only: quotes in values are escaped. */

@@ -1,5 +1,6 @@
-// A signed head: the server's word that a replica is where the server is, at the time of the request. An agent adds `head=NONCE` to GET desired; the answer "nothing new"
-// (204) then carries HEAD_HEADER. A 204 alone proves nothing: anybody on the way can send one. Servers of protocol 1 leave the parameter unread and send no header.
+// A signed head: the server's word that a replica is where the server is, at the time of the request. An agent adds
+// `head=NONCE` to GET desired; the answer "nothing new" (204) then carries HEAD_HEADER. A 204 alone proves nothing:
+// anybody on the way can send one. Servers of protocol 1 leave the parameter unread and send no header.
 import { cursorText, type Position } from '../crdt/position.ts'
 
 export const HEAD_PARAM = 'head'

@@ -1,5 +1,6 @@
-// POST join: a new agent proves that it has a join token and that it holds the key it brings. The same token and key again give the same answer and
-// use nothing up, so a lost answer is repeated safely. A captured request is worth nothing: the token is not in it, and its proofs are for the key that it brings.
+// POST join: a new agent proves that it has a join token and that it holds the key it brings. The same token and key
+// again give the same answer and use nothing up, so a lost answer is repeated safely. A captured request is worth
+// nothing: the token is not in it, and its proofs are for the key that it brings.
 import { createHmac } from 'node:crypto'
 import { z } from 'zod'
 import { sha256Hex } from '../kube/canonical.ts'
@@ -39,13 +40,14 @@ export const joinAnswerSchema = z.object({
   agentId: agentIdSchema,
   /** Grows when the agent's disk is lost; the newer of two agents with one key wins. */
   incarnation: z.number().int().positive(),
-  /** The server's signing keys, the one that signs first. Its fingerprint is in the join token, or `keyLinks` lead from that one to it. The agent pins them once
-   *  it has checked `signature`. */
+  /** The server's signing keys, the one that signs first. Its fingerprint is in the join token, or `keyLinks` lead from
+   *  that one to it. The agent pins them once it has checked `signature`. */
   serverKeys: z.array(publicKeySchema).min(1).max(8),
   /** Oldest first; absent while the first key is in use (RP7). */
   keyLinks: keyLinksSchema.optional(),
   protocol: z.object({ min: z.number().int().positive(), max: z.number().int().positive() }),
-  /** Removed registrations of the cluster with this kube-system UID, the newest first: the agent takes over what they marked (CM8). Absent means none is known. */
+  /** Removed registrations of the cluster with this kube-system UID, the newest first: the agent takes over what they
+   *  marked (CM8). Absent means none is known. */
   former: z.object({ clusters: z.array(clusterIdSchema).min(1).max(16), signature: signatureSchema }).optional(),
   /** Ed25519 over `joinAnswerBytes` by the first of `serverKeys`: without it a proxy could add a key of its own. */
   signature: signatureSchema,

@@ -19,7 +19,8 @@ export const keyLinksSchema = z.array(keyLinkSchema).max(KEY_LINKS_MAX)
 
 export const keyLinkBytes = (key: string, by: string): Uint8Array => new TextEncoder().encode(['skerry-server-key-v1', key, by].join('\n'))
 
-/** All keys that follow from the pinned ones, oldest first: links are in order, each signed by a key that is trusted by then. Others are left out. */
+/** All keys that follow from the pinned ones, oldest first: links are in order, each signed by a key that is trusted by
+ *  then. Others are left out. */
 export function followLinks(pinned: readonly string[], links: readonly KeyLink[]): string[] {
   const trusted = [...pinned]
   for (const { key, by, signature } of links)

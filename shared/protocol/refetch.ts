@@ -1,5 +1,6 @@
-// POST desired/buckets: what an agent sends after `must_refetch`, or when it has nothing. The body is one JSON line (`refetchHeadSchema`), then the raw sums of its
-// buckets, 16 bytes each: none, 1, 16 or 256 of them. The answer is a page without `from`; its `keep` says which buckets are equal and do not travel (PL9).
+// POST desired/buckets: what an agent sends after `must_refetch`, or when it has nothing. The body is one JSON line
+// (`refetchHeadSchema`), then the raw sums of its buckets, 16 bytes each: none, 1, 16 or 256 of them. The answer is a
+// page without `from`; its `keep` says which buckets are equal and do not travel (PL9).
 import { z } from 'zod'
 import { addHash, hashText } from '../crdt/row-hash.ts'
 import { headProofSchema } from './frames.ts'
@@ -12,7 +13,8 @@ export type BucketCount = (typeof BUCKET_COUNTS)[number]
 export const refetchHeadSchema = z.object({
   /** The proof of the last applied page. Absent if nothing is left of it. */
   proof: headProofSchema.optional(),
-  /** By which the agent came to its newest key: a server that was set back behind a rotation knows by them that the proof's key was its own (RP7). */
+  /** By which the agent came to its newest key: a server that was set back behind a rotation knows by them that the
+   *  proof's key was its own (RP7). */
   keyLinks: keyLinksSchema.optional(),
 })
 export type RefetchHead = z.infer<typeof refetchHeadSchema>

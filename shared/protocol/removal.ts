@@ -25,7 +25,8 @@ export const removalBytes = (agentId: string, clusterId: string, challenge: stri
     (challenge === null ? ['skerry-removal-v1', agentId, clusterId] : ['skerry-removal-v2', agentId, clusterId, challenge]).join('\n'),
   )
 
-/** CM9: true only for a statement about this very registration and request, signed by a pinned key or one that follows from it. */
+/** CM9: true only for a statement about this very registration and request, signed by a pinned key or one that follows
+ *  from it. */
 export function isRemovalOf(
   given: unknown,
   own: { agentId: string; clusterId: string; serverKeys: readonly string[]; challenge: string | null },

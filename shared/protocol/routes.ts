@@ -8,7 +8,8 @@ export const ROUTES = {
   status: `${AGENT_API}/status`,
 } as const
 
-/** Largest id and document of a row, in UTF-8 bytes. The document's bound is above what an API server takes (1.5 MiB of etcd). */
+/** Largest id and document of a row, in UTF-8 bytes. The document's bound is above what an API server takes (1.5 MiB of
+ *  etcd). */
 export const ROW_ID_BYTES_MAX = 1_024
 export const ROW_DOC_BYTES_MAX = 3 * 1_024 * 1_024
 /** Largest page, uncompressed: an agent stops reading past it. */

@@ -1,11 +1,13 @@
-// How the keys of sealed rows reach one cluster: in the head of each page, one wrapped key for each sealed row of the page, in the order of the rows. Sender and agent derive the same
-// secret by HPKE from `enc` and the recipient key pair of the agent; the server keeps an `enc` for a cluster as long as it runs.
+// How the keys of sealed rows reach one cluster: in the head of each page, one wrapped key for each sealed row of the
+// page, in the order of the rows. Sender and agent derive the same secret by HPKE from `enc` and the recipient key pair
+// of the agent; the server keeps an `enc` for a cluster as long as it runs.
 import { createCipheriv, createDecipheriv, createHmac, hash } from 'node:crypto'
 import { z } from 'zod'
 import type { Position } from '../crdt/position.ts'
 import type { SealMark } from '../kube/sealed-object.ts'
 
-/** Feature bit: a query parameter of GET desired and POST desired/buckets by which an agent says that it opens sealed rows. */
+/** Feature bit: a query parameter of GET desired and POST desired/buckets by which an agent says that it opens sealed
+ *  rows. */
 export const SEAL_PARAM = 'seal'
 /** Feature bit beside it: the agent opens keys that are bound to their page. An earlier server leaves it out. */
 export const BOUND_PARAM = 'bound'

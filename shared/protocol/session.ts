@@ -1,5 +1,5 @@
-// POST session: a key becomes a short token. Any request without a valid session is answered 401 `session_required` with a `nonce`; signing it
-// works after any time offline and with any clock, because only the server's clock is asked.
+// POST session: a key becomes a short token. Any request without a valid session is answered 401 `session_required`
+// with a `nonce`; signing it works after any time offline and with any clock, because only the server's clock is asked.
 import { z } from 'zod'
 import { agentIdSchema, clusterIdSchema } from '../model/ids.ts'
 import { keyLinksSchema, keyRevocationSchema } from './key-links.ts'
@@ -30,7 +30,8 @@ export const sessionRequestSchema = z.object({
   signature: signatureSchema.optional(),
   /** Drawn for each session request; a statement of removal is signed over it (SE8). Absent means an older agent. */
   challenge: challengeSchema.optional(),
-  /** SL10: the recipient key of the agent, because the server stated another one. `signature`: Ed25519 over `recipientBytes`. */
+  /** SL10: the recipient key of the agent, because the server stated another one. `signature`: Ed25519 over
+   *  `recipientBytes`. */
   recipient: z.object({ key: publicKeySchema, signature: signatureSchema }).optional(),
 })
 export type SessionRequest = z.infer<typeof sessionRequestSchema>
@@ -47,7 +48,8 @@ export const sessionAnswerSchema = z.object({
   expiresInMs: z.number().int().positive(),
   /** For display of skew only. */
   serverTimeMs: z.number().int(),
-  /** Oldest first; absent while the server's first key is in use. The agent pins what follows from its keys before it checks `signature` (RP7). */
+  /** Oldest first; absent while the server's first key is in use. The agent pins what follows from its keys before it
+   *  checks `signature` (RP7). */
   keyLinks: keyLinksSchema.optional(),
   /** Absent means that no key is revoked. The agent drops what it takes back before it checks `signature` (RP9). */
   keyRevocation: keyRevocationSchema.optional(),
@@ -61,7 +63,8 @@ export const sessionAnswerSchema = z.object({
       signature: signatureSchema,
     })
     .optional(),
-  /** Ed25519 over `sessionAnswerBytes` by a key that the agent pinned: what it says of the incarnation is kept for good. */
+  /** Ed25519 over `sessionAnswerBytes` by a key that the agent pinned: what it says of the incarnation is kept for
+   *  good. */
   signature: signatureSchema,
 })
 export type SessionAnswer = z.infer<typeof sessionAnswerSchema>

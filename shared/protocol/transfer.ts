@@ -5,8 +5,9 @@
 // can be read alone: the first byte of the whole shows whether it is zstd (`{` is an uncompressed page).
 export const TRANSFER_HEADER = 'skerry-transfer'
 export const TRANSFER_MS = 600_000
-/** `slice=BYTES` of GET desired and POST desired/buckets: an agent whose link cuts even one part asks for smaller ones, also of a page that would travel whole. From
- *  SLICE_BYTES_MIN to PART_BYTES_MAX; the server takes the nearest it can. */
+/** `slice=BYTES` of GET desired and POST desired/buckets: an agent whose link cuts even one part asks for smaller ones,
+ *  also of a page that would travel whole. From SLICE_BYTES_MIN to PART_BYTES_MAX; the server takes the nearest it can.
+ */
 export const SLICE_PARAM = 'slice'
 export const SLICE_BYTES_MIN = 16 * 1_024
 

@@ -1,6 +1,7 @@
 /** Time as a dependency. Nothing outside `systemClock` reads the real clock, so the simulation can move it by years. */
 export interface Clock {
-  /** Milliseconds since the Unix epoch. For display, and for times that people or other machines set: no wall clock orders anything between machines (CU3). */
+  /** Milliseconds since the Unix epoch. For display, and for times that people or other machines set: no wall clock
+   *  orders anything between machines (CU3). */
   nowMs(): number
   /**
    * Whole milliseconds since an arbitrary moment. For durations and deadlines within this process: a change of the date

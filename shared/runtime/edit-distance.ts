@@ -17,7 +17,8 @@ export function editDistance(a: string, b: string): number {
 /** Longer words are held against no other: the work grows with both lengths. */
 const WORD_LENGTH_MAX = 200
 
-/** The first of the names with the least distance below `limit`. Null means none is that near. `distanceTo` is asked about names of at most 200 letters, each once. */
+/** The first of the names with the least distance below `limit`. Null means none is that near. `distanceTo` is asked
+ *  about names of at most 200 letters, each once. */
 export function nearestOf(names: Iterable<string>, limit: number, distanceTo: (name: string) => number): string | null {
   let [nearest, least]: [string | null, number] = [null, limit]
   for (const name of names) {
@@ -27,7 +28,8 @@ export function nearestOf(names: Iterable<string>, limit: number, distanceTo: (n
   return nearest
 }
 
-/** The same by letters to change, where words of very different lengths need no look. A word of more than 200 letters is near to none. */
+/** The same by letters to change, where words of very different lengths need no look. A word of more than 200 letters
+ *  is near to none. */
 export function nearestWord(word: string, names: Iterable<string>, limit: number): string | null {
   if (word.length > WORD_LENGTH_MAX) return null
   return nearestOf(names, limit, (name) => (Math.abs(name.length - word.length) >= limit ? limit : editDistance(word, name)))

@@ -1,6 +1,6 @@
-// Chooses the next user of a shared resource: the one that used the least of it lately, in milliseconds. So a user with much work does
-// not delay one with little. While others are active, a user that has places does not take the last free one. Keeps
-// state; does no I/O.
+// Chooses the next user of a shared resource: the one that used the least of it lately, in milliseconds. So a user with
+// much work does not delay one with little. While others are active, a user that has places does not take the last free
+// one. Keeps state; does no I/O.
 
 /** Time that was used so long ago counts half. */
 const HALF_LIFE_MS = 30_000
@@ -41,12 +41,14 @@ export class FairShare {
     this.at(who, nowMs)
   }
 
-  /** Chooses among `waiting` for one of `free` places; the first one among equals. Undefined means that none may take one now. */
+  /** Chooses among `waiting` for one of `free` places; the first one among equals. Undefined means that none may take
+   *  one now. */
   next<Who extends string>(waiting: Iterable<Who>, free: number, nowMs: number): Who | undefined {
     let least: { who: Who; usedMs: number } | undefined
     for (const who of waiting) {
       if (!this.mayTake(who, free, nowMs)) continue
-      // Used time is known at the end only. Until then a running job counts as RUNNING_MS, so that many jobs started at once count.
+      // Used time is known at the end only. Until then a running job counts as RUNNING_MS, so that many jobs started at
+      // once count.
       const usedMs = this.used(who, nowMs) + (this.sharers.get(who)?.running ?? 0) * RUNNING_MS
       if (least === undefined || usedMs < least.usedMs) least = { who, usedMs }
     }

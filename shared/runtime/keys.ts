@@ -1,4 +1,5 @@
-// Ed25519 and X25519 keys as raw base64url text, synchronous (node:crypto): a page is verified between reading and BEGIN without an await.
+// Ed25519 and X25519 keys as raw base64url text, synchronous (node:crypto): a page is verified between reading and
+// BEGIN without an await.
 import {
   createHash,
   createPrivateKey,

@@ -1,4 +1,5 @@
-// The one retry policy: every loop of server and agent runs in runLoop, so waiting, backing off and stopping are written once.
+// The one retry policy: every loop of server and agent runs in runLoop, so waiting, backing off and stopping are
+// written once.
 import { AppError } from '../protocol/error.ts'
 import { type BackoffLimits, backoffMs } from './backoff.ts'
 import type { Clock } from './clock.ts'
@@ -20,8 +21,9 @@ export interface LoopOptions {
   signal: AbortSignal
 }
 
-/** The only retry policy in Skerry: full jitter, capped, reset by success, ended by the signal. A short blip is logged at debug level, an
- *  outage at warn once for each cause: a log says what changed, and a night without network is no change. */
+/** The only retry policy in Skerry: full jitter, capped, reset by success, ended by the signal. A short blip is logged
+ *  at debug level, an outage at warn once for each cause: a log says what changed, and a night without network is no
+ *  change. */
 export async function runLoop(options: LoopOptions): Promise<void> {
   const { name, turn, onFailure, backoff, clock, random, log, signal } = options
   let attempt = 0

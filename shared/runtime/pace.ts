@@ -9,7 +9,8 @@ import type { Clock } from './clock.ts'
  */
 export const SLICE_MS = 5
 
-/** Resolves at once while the slice lasts; when it is over, or `over` says so, after everything else that is due had its turn. */
+/** Resolves at once while the slice lasts; when it is over, or `over` says so, after everything else that is due had
+ *  its turn. */
 export type Pace = (over?: boolean) => Promise<void> | undefined
 
 export function createPace(clock: Pick<Clock, 'nowMs'>, sliceMs: number = SLICE_MS): Pace {
@@ -23,7 +24,8 @@ export function createPace(clock: Pick<Clock, 'nowMs'>, sliceMs: number = SLICE_
   }
 }
 
-/** Work that offers to stop at each yield. It is written once, for callers that wait for it and for those that cannot. */
+/** Work that offers to stop at each yield. It is written once, for callers that wait for it and for those that cannot.
+ */
 export type Steps<T> = Generator<void, T>
 
 export function atOnce<T>(steps: Steps<T>): T {

@@ -1,4 +1,5 @@
-// Spans of OpenTelemetry as the product knows them: a finished piece of work with its times. Only shared/adapters/telemetry.ts knows the library behind it.
+// Spans of OpenTelemetry as the product knows them: a finished piece of work with its times. Only
+// shared/adapters/telemetry.ts knows the library behind it.
 
 /** Names are few and constant; values never hold secrets or content of objects. */
 export interface FinishedSpan {

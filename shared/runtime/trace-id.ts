@@ -1,4 +1,5 @@
-// The correlation id of a change: 32 hex digits from a commit to the objects it changed, in logs, events and status. It is the trace id of OpenTelemetry, too.
+// The correlation id of a change: 32 hex digits from a commit to the objects it changed, in logs, events and status. It
+// is the trace id of OpenTelemetry, too.
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 

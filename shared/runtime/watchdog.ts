@@ -9,8 +9,9 @@ export type Watch = (work: string) => () => void
 export interface Watchdog {
   watch: Watch
   /**
-   * The clock of a loop. Between two sleeps the loop works, and that must end within `stuckAfterMs` (default: as all work).
-   * Parts of a loop that run beside each other need a clock each. Another clock of the same name takes the place of this one.
+   * The clock of a loop. Between two sleeps the loop works, and that must end within `stuckAfterMs` (default: as all
+   * work). Parts of a loop that run beside each other need a clock each. Another clock of the same name takes the place
+   * of this one.
    */
   clockOf(loop: string, stuckAfterMs?: number): Clock
   /** Checks once a second until the signal. */

@@ -2,11 +2,13 @@
 import { zstdDecompressSync } from 'node:zlib'
 import { assert } from './assert.ts'
 
-/** Bun's own function makes the same bytes as node:zlib's in a third of the time where they are few, and a page is a few hundred. */
+/** Bun's own function makes the same bytes as node:zlib's in a third of the time where they are few, and a page is a
+ *  few hundred. */
 export const zstd = (bytes: Uint8Array, level = 3): Uint8Array => Bun.zstdCompressSync(bytes as Uint8Array<ArrayBuffer>, { level })
 
 const RAW_FRAME_BYTES_MAX = 255 + 65_536
-/** A frame of one block that is not compressed: 9 or 10 bytes more than `bytes`. For a short text between compressed frames. */
+/** A frame of one block that is not compressed: 9 or 10 bytes more than `bytes`. For a short text between compressed
+ *  frames. */
 export function rawZstd(bytes: Uint8Array): Uint8Array {
   assert(bytes.length > 0 && bytes.length <= RAW_FRAME_BYTES_MAX, 'a raw frame must be small')
   const isShort = bytes.length < 256

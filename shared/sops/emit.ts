@@ -1,4 +1,5 @@
-// The content of an opened SOPS file, as `sops decrypt` writes it but for comments, which have no place in a parcel. Pure.
+// The content of an opened SOPS file, as `sops decrypt` writes it but for comments, which have no place in a parcel.
+// Pure.
 import { toYaml } from '../adapters/yaml.ts'
 import type { OpenNode, OpenSops } from './open.ts'
 import type { SopsParcel } from './parcel.ts'

@@ -1,4 +1,5 @@
-// Values as sops, a Go program, reads and writes them: what a plain scalar of YAML is (go.yaml.in/yaml/v3, which differs from kubectl's reader), and its bytes in the MAC. Pure.
+// Values as sops, a Go program, reads and writes them: what a plain scalar of YAML is (go.yaml.in/yaml/v3, which
+// differs from kubectl's reader), and its bytes in the MAC. Pure.
 import type { YamlNode } from '../adapters/yaml.ts'
 import type { SopsNode } from './parcel.ts'
 

@@ -1,4 +1,5 @@
-// An object and the SOPS documents that it is built from. A renderer may have changed what is readable (a namespace, labels); encrypted values stay where the file has them. Pure.
+// An object and the SOPS documents that it is built from. A renderer may have changed what is readable (a namespace,
+// labels); encrypted values stay where the file has them. Pure.
 import { isK8sObject, type K8sObject } from '../kube/object.ts'
 import { emitSops } from './emit.ts'
 import { type OpenSops, placeText, type SopsScalar } from './open.ts'

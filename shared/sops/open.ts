@@ -1,5 +1,5 @@
-// Opens parcels with their data key: AES-256-GCM for each value, bound to the place of the value, and one MAC over all values in the order of the file. Nothing of a file whose MAC does not
-// fit is used. Pure.
+// Opens parcels with their data key: AES-256-GCM for each value, bound to the place of the value, and one MAC over all
+// values in the order of the file. Nothing of a file whose MAC does not fit is used. Pure.
 import { createDecipheriv, createHash, timingSafeEqual } from 'node:crypto'
 import { isSopsValue, SOPS_VALUE, type SopsNode, type SopsParcel } from './parcel.ts'
 

@@ -1,5 +1,6 @@
-// A SOPS document as it travels: everything that its MAC covers, in the order of the file, and still encrypted. Rows are canonical JSON, which sorts members, and the MAC of SOPS is over
-// values in their order; so the order travels in lists. Pure.
+// A SOPS document as it travels: everything that its MAC covers, in the order of the file, and still encrypted. Rows
+// are canonical JSON, which sorts members, and the MAC of SOPS is over values in their order; so the order travels in
+// lists. Pure.
 
 import { isSealed } from '../kube/sealed-object.ts'
 
@@ -31,18 +32,21 @@ export const SOPS_RECIPIENTS_MAX = 64
 export const SOPS_VALUE = /^ENC\[AES256_GCM,data:([A-Za-z0-9+/=]*),iv:([A-Za-z0-9+/=]+),tag:([A-Za-z0-9+/=]+),type:([a-z]+)\]$/
 export const isSopsValue = (value: unknown): value is string => typeof value === 'string' && value.startsWith('ENC[AES256_GCM,')
 
-/** Member of a row: the SOPS documents that the object is built from. It sorts before all members of Kubernetes objects. */
+/** Member of a row: the SOPS documents that the object is built from. It sorts before all members of Kubernetes
+ *  objects. */
 export const SOPS = '$sops'
 
 /**
  * Values of the annotation on an object: the server sets `encrypted` on rows with SOPS documents; the agent sets
- * `decrypted`, so that the contents are never shown; the author sets `disabled`, so that the object is not read as SOPS.
+ * `decrypted`, so that the contents are never shown; the author sets `disabled`, so that the object is not read as
+ * SOPS.
  */
 export const SOPS_ANNOTATION = 'skerry.dev/sops'
 /** A text that canonical JSON has for that annotation only: quotes in values are escaped. */
 const MARKED = `"${SOPS_ANNOTATION}":"encrypted"`
 
-/** Feature bit: a query parameter of GET desired and POST desired/buckets by which an agent says that it opens SOPS documents. */
+/** Feature bit: a query parameter of GET desired and POST desired/buckets by which an agent says that it opens SOPS
+ *  documents. */
 export const SOPS_PARAM = 'sops'
 
 export interface SopsMember {
@@ -56,7 +60,8 @@ export interface SopsMember {
 /** The member, in whatever form. */
 export const hasSopsMember = (object: object): boolean => Object.hasOwn(object, SOPS)
 
-/** Whether an agent has to open SOPS documents of a row: canonical JSON, sealed or not. A sealed row says so by its annotation. */
+/** Whether an agent has to open SOPS documents of a row: canonical JSON, sealed or not. A sealed row says so by its
+ *  annotation. */
 export const isSopsRow = (doc: string): boolean => doc.startsWith(`{"${SOPS}":`) || (isSealed(doc) && doc.includes(MARKED))
 
 /** Null if there is none, or if another version wrote it. */

@@ -1,5 +1,5 @@
-// SOPS files → parcels, or why they are none. The formats are those of sops 3 (stores/yaml, json, dotenv); tests/contract/sops.test.ts has the real program as its oracle. Runs where files
-// of tenants are read: in workers.
+// SOPS files → parcels, or why they are none. The formats are those of sops 3 (stores/yaml, json, dotenv);
+// tests/contract/sops.test.ts has the real program as its oracle. Runs where files of tenants are read: in workers.
 import { readYamlNodes, type YamlNode } from '../adapters/yaml.ts'
 import { goTextOf, yaml3Scalar } from './go-values.ts'
 import { SOPS_RECIPIENTS_MAX, type SopsFormat, type SopsNode, type SopsParcel } from './parcel.ts'

@@ -1,4 +1,5 @@
-// Parses a fleet query by recursive descent. The grammar is the list of what is allowed: there is no statement but SELECT, no schema before a name, and no recursion.
+// Parses a fleet query by recursive descent. The grammar is the list of what is allowed: there is no statement but
+// SELECT, no schema before a name, and no recursion.
 import { parsePredicate } from './parse-expression.ts'
 import { type TokenReader, tokenReader } from './token-reader.ts'
 import { queryError, tokensOf } from './tokens.ts'

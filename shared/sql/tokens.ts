@@ -1,4 +1,5 @@
-// Text of a fleet query to tokens. Whatever the grammar does not need is refused here: a token that is not known cannot reach a database.
+// Text of a fleet query to tokens. Whatever the grammar does not need is refused here: a token that is not known cannot
+// reach a database.
 import { AppError } from '../protocol/error.ts'
 
 export type Token =

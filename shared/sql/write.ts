@@ -1,5 +1,6 @@
-// Writes a parsed query in the SQL of a database. Each name is looked up: a source is a view or a subquery of the query itself, and a column is one of its sources. Names of
-// the query get a prefix, so that none can stand for a table of the database.
+// Writes a parsed query in the SQL of a database. Each name is looked up: a source is a view or a subquery of the query
+// itself, and a column is one of its sources. Names of the query get a prefix, so that none can stand for a table of
+// the database.
 import { nearest } from '../runtime/edit-distance.ts'
 import { castType, durationMs, LITERAL_FUNCTIONS, labelOf, quoteName, quoteText, SQL_FUNCTIONS, type SqlEngine } from './dialect.ts'
 import { queryError } from './tokens.ts'

@@ -1,4 +1,5 @@
-// A part of the agent that cannot go on ends the whole of it: a process that looks alive and enforces nothing would be started again by nobody.
+// A part of the agent that cannot go on ends the whole of it: a process that looks alive and enforces nothing would be
+// started again by nobody.
 import { expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,5 @@
-// The whole agent between a server in memory and the fake API server: what the server answers, or that it does not, never stops enforcement.
+// The whole agent between a server in memory and the fake API server: what the server answers, or that it does not,
+// never stops enforcement.
 
 import { afterEach, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'

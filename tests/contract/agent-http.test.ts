@@ -1,4 +1,5 @@
-// The one place where sync meets real sockets before the end-to-end tests: what a fake fetch cannot know of compression, idle time-outs and cut streams.
+// The one place where sync meets real sockets before the end-to-end tests: what a fake fetch cannot know of
+// compression, idle time-outs and cut streams.
 import { afterEach, expect, test } from 'bun:test'
 import type { Server } from 'bun'
 import { IDLE_TIMEOUT_SECONDS } from '../../server/http/desired-routes.ts'

@@ -1,4 +1,5 @@
-// The RBAC that `skerry-agent rbac` prints, on a real API server: an agent with exactly that ServiceAccount applies, heals and prunes, and its audit log has no refusal.
+// The RBAC that `skerry-agent rbac` prints, on a real API server: an agent with exactly that ServiceAccount applies,
+// heals and prunes, and its audit log has no refusal.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type RbacWish, rbacManifests, rbacValues } from '../../agent/rbac.ts'
 import { createKubernetesValues, PROJECTS_ANNOTATION } from '../../server/values/kubernetes-values.ts'
@@ -148,7 +149,8 @@ test.each<[preset: string, rbac: (account: string) => object]>([
       const { error } = await agent.ask(question)
       if (error !== null) errors.push(`${question.kind}: ${error}`)
     }
-    // No kubelet runs here: the API server has no log of a Pod without a node, and says so after it asked for the right.
+    // No kubelet runs here: the API server has no log of a Pod without a node, and says so after it asked for the
+    // right.
     expect(errors.filter((text) => !text.startsWith('logs: '))).toEqual([])
     expect(
       site.server.auditLines({ userAgent: `skerry-agent/${name}`, since: mark }).some(({ requestURI }) => /\/w-1\/log/.test(requestURI)),

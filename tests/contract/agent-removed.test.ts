@@ -1,5 +1,6 @@
-// The whole agent between a server in memory and the fake API server: an agent whose cluster was deleted stops when the server says so with its signature, and at nobody
-// else's word; a new join token brings the cluster back with everything that it had.
+// The whole agent between a server in memory and the fake API server: an agent whose cluster was deleted stops when the
+// server says so with its signature, and at nobody else's word; a new join token brings the cluster back with
+// everything that it had.
 
 import { afterEach, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'

@@ -1,4 +1,5 @@
-// `skerry-agent run` as a process, with and without the file of its join token. Neither a server nor an API server answers.
+// `skerry-agent run` as a process, with and without the file of its join token. Neither a server nor an API server
+// answers.
 import { expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

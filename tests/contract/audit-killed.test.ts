@@ -1,4 +1,5 @@
-// A process that is killed in the middle of writes leaves each change with its entry of the audit log, or neither, and a whole chain that the next one goes on with.
+// A process that is killed in the middle of writes leaves each change with its entry of the audit log, or neither, and
+// a whole chain that the next one goes on with.
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 import { createAuditStore } from '../../server/store/audit/store-audit.ts'

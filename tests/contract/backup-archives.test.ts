@@ -1,4 +1,5 @@
-// Archives of backups in a folder and in a bucket: stored, read back, opened again; what is damaged, cut off, encrypted to others or made up is refused.
+// Archives of backups in a folder and in a bucket: stored, read back, opened again; what is damaged, cut off, encrypted
+// to others or made up is refused.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// BK6 with PostgreSQL's own tools: the database is dumped first, content and keys are backed up later; what was committed and collected in between is missed by nobody.
+// BK6 with PostgreSQL's own tools: the database is dumped first, content and keys are backed up later; what was
+// committed and collected in between is missed by nobody.
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'

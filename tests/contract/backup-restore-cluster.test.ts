@@ -1,4 +1,5 @@
-// A backup where it counts: made while the server serves a whole agent on the fake API server, put back into another folder, and what that does to the cluster.
+// A backup where it counts: made while the server serves a whole agent on the fake API server, put back into another
+// folder, and what that does to the cluster.
 import { expect, test } from 'bun:test'
 import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// BK10: when the server makes its backups, what it says of those that fail, and that each is made by a process of its own.
+// BK10: when the server makes its backups, what it says of those that fail, and that each is made by a process of its
+// own.
 import { afterEach, expect, test } from 'bun:test'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

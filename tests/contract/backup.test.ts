@@ -1,4 +1,5 @@
-// Backups of a data folder: made while it is written to, looked through, put back; what is damaged, cut off or not to be trusted.
+// Backups of a data folder: made while it is written to, looked through, put back; what is damaged, cut off or not to
+// be trusted.
 import { afterEach, describe, expect, test } from 'bun:test'
 import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

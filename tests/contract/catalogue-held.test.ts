@@ -1,5 +1,5 @@
-// Failure catalogue: what shall be pruned holds what the new objects need: a port of the node, a volume that one pod may use. With a scheduler and nodes, because it is
-// the scheduler that waits.
+// Failure catalogue: what shall be pruned holds what the new objects need: a port of the node, a volume that one pod
+// may use. With a scheduler and nodes, because it is the scheduler that waits.
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
 import { type K8sObject, k8sObjectSchema } from '../../shared/kube/object.ts'

@@ -1,4 +1,5 @@
-// Failure catalogue: the agent is killed in the middle of its work, on a real API server. The fake goes through every place (tests/sim/killed-agent.test.ts); here a sample.
+// Failure catalogue: the agent is killed in the middle of its work, on a real API server. The fake goes through every
+// place (tests/sim/killed-agent.test.ts); here a sample.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'

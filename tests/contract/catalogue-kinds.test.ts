@@ -1,5 +1,5 @@
-// Failure catalogue: kinds and namespaces that go away under the agent, APIs without a backend, and deletions that something holds. With the controllers that a
-// cluster has, because they are what hangs.
+// Failure catalogue: kinds and namespaces that go away under the agent, APIs without a backend, and deletions that
+// something holds. With the controllers that a cluster has, because they are what hangs.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { type CatalogueSite, startCatalogueSite } from '../support/catalogue-site.ts'

@@ -1,5 +1,6 @@
-// Failure catalogue: the API server, its store or the way to it break in the middle of a revision. While it lasts nothing is deleted that is wanted and the reason is said;
-// when it ends, the revision is carried out without anybody's help.
+// Failure catalogue: the API server, its store or the way to it break in the middle of a revision. While it lasts
+// nothing is deleted that is wanted and the reason is said; when it ends, the revision is carried out without anybody's
+// help.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type ApiProxy, refusal, startApiProxy } from '../support/api-proxy.ts'
 import { DROPPED_NAMES, type FaultSite, OBJECTS, startFaultSite } from '../support/fault-site.ts'

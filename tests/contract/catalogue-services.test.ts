@@ -1,5 +1,5 @@
-// Failure catalogue: one object and two services that want it. Whoever asks when, in one commit or in two, the object is never deleted while anybody wants it, has one owner
-// at a time, and who has to wait says for whom.
+// Failure catalogue: one object and two services that want it. Whoever asks when, in one commit or in two, the object
+// is never deleted while anybody wants it, has one owner at a time, and who has to wait says for whom.
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import type { Cluster } from '../../agent/cluster/cluster.ts'
 import { TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'

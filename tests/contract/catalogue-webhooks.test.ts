@@ -1,4 +1,5 @@
-// Failure catalogue: webhooks that deny, are down or hang, and a conversion webhook that is dead. What they stop waits with their words, what they do not stop goes on.
+// Failure catalogue: webhooks that deny, are down or hang, and a conversion webhook that is dead. What they stop waits
+// with their words, what they do not stop goes on.
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { type CatalogueSite, startCatalogueSite } from '../support/catalogue-site.ts'

@@ -1,5 +1,6 @@
-// Several who write and several who follow, who leave and come back at any moment, while old changes are let go: each sees each committed change once, in order, and
-// nothing of what was undone. On PostgreSQL the writers are processes of their own, and one is killed in the middle; on SQLite the file is closed and opened again.
+// Several who write and several who follow, who leave and come back at any moment, while old changes are let go: each
+// sees each committed change once, in order, and nothing of what was undone. On PostgreSQL the writers are processes of
+// their own, and one is killed in the middle; on SQLite the file is closed and opened again.
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { createChangeStore } from '../../server/store/feed/store-changes.ts'

@@ -1,4 +1,5 @@
-// The feed of changes on both databases: what is read from it, who is woken, what became of those who were away for too long.
+// The feed of changes on both databases: what is read from it, who is woken, what became of those who were away for too
+// long.
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { ResourceKey, StatusWrite } from '../../server/fleet/records.ts'
 import { CHANGES_KEPT_MS, type Change, type FeedChanges, type FeedGone, type FeedIdle } from '../../server/store/feed/change-feed.ts'

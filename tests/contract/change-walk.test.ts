@@ -1,4 +1,5 @@
-// Every method of the store, walked: the feed grows exactly if the method changed something. A new method is written into one of the two tables here.
+// Every method of the store, walked: the feed grows exactly if the method changed something. A new method is written
+// into one of the two tables here.
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Kysely } from 'kysely'
 import { fleetEvent } from '../../server/fleet/fleet-event.ts'

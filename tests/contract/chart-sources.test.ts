@@ -1,4 +1,5 @@
-// Charts and artifacts through the ingest loop: from a Helm repository or a registry to the rows of a cluster, and what happens when those are away.
+// Charts and artifacts through the ingest loop: from a Helm repository or a registry to the rows of a cluster, and what
+// happens when those are away.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// The charts: strict lint and rendering over a matrix of values, what the schema refuses, and what each Pod must be. tests/e2e/charts-cluster.test.ts has the API server.
+// The charts: strict lint and rendering over a matrix of values, what the schema refuses, and what each Pod must be.
+// tests/e2e/charts-cluster.test.ts has the API server.
 import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// Two agents on one cluster, on a real API server: the one that came later enforces, the earlier one stops writing at once.
+// Two agents on one cluster, on a real API server: the one that came later enforces, the earlier one stops writing at
+// once.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { CLAIM_NAME } from '../../agent/reconcile/claim/claim.ts'
 import { TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'

@@ -1,5 +1,6 @@
-// The fake cluster against a real API server on the same random applies and edits: values, owners, conflicts and generations must agree.
-// What the fake leaves out on purpose (fake-field-sets.ts: the containers of an Update entry) is left out of the comparison.
+// The fake cluster against a real API server on the same random applies and edits: values, owners, conflicts and
+// generations must agree. What the fake leaves out on purpose (fake-field-sets.ts: the containers of an Update entry)
+// is left out of the comparison.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { ApiResource } from '../../agent/cluster/cluster.ts'
 import { objectPath } from '../../agent/cluster/discovery.ts'

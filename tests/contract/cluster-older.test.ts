@@ -1,4 +1,5 @@
-// The Cluster contract on an older Kubernetes minor, and what is different there: 1.33 refuses to stream a first list, so that it is read by pages.
+// The Cluster contract on an older Kubernetes minor, and what is different there: 1.33 refuses to stream a first list,
+// so that it is read by pages.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { refOf } from '../../shared/kube/object.ts'
 import { configMap } from '../support/contract-kit.ts'

@@ -1,4 +1,5 @@
-// Clusters that join, are relabelled, written or deleted: only what concerns them is planned, and nothing is left for a pass over the whole fleet.
+// Clusters that join, are relabelled, written or deleted: only what concerns them is planned, and nothing is left for a
+// pass over the whole fleet.
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Labels } from '../../shared/model/labels.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'

@@ -1,4 +1,5 @@
-// The Cluster contract on a real API server, and what only a real one can do: time out, restart, forget, freeze, refuse a certificate.
+// The Cluster contract on a real API server, and what only a real one can do: time out, restart, forget, freeze, refuse
+// a certificate.
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -233,7 +234,8 @@ describe('a real API server', () => {
   test('KA24 a position that the server no longer remembers: once more everything, without a failure in between', async () => {
     const name = 'survivor'
     await apply(name)
-    // Every resume asks for the first revision of all, which the real server answers with 410 in a stream of status 200.
+    // Every resume asks for the first revision of all, which the real server answers with 410 in a stream of status
+    // 200.
     const between = proxy(({ search }) => search.replace(/resourceVersion=\d+/, 'resourceVersion=1'))
     const watch = new WatchProbe(between.client, kind.configMap)
     await watch.seen('synced')

@@ -1,4 +1,5 @@
-// What an API server refuses, and how it is told apart what will pass, what needs a new object and what needs another document.
+// What an API server refuses, and how it is told apart what will pass, what needs a new object and what needs another
+// document.
 import { describe, expect, test } from 'bun:test'
 import type { ApiResource } from '../../agent/cluster/cluster.ts'
 import { type K8sObject, refOf } from '../../shared/kube/object.ts'

@@ -1,5 +1,6 @@
-// One suite for every Cluster: the fake is honest only as long as it passes what a real API server passes. What only controllers bring about (contents of a namespace that go with
-// it, owners' dependents) is no part of it: the fake does the first at once and the second never.
+// One suite for every Cluster: the fake is honest only as long as it passes what a real API server passes. What only
+// controllers bring about (contents of a namespace that go with it, owners' dependents) is no part of it: the fake does
+// the first at once and the second never.
 import { afterAll, beforeAll, describe } from 'bun:test'
 import type { ApiResource } from '../../agent/cluster/cluster.ts'
 import { type ClusterHarness, contractKit } from '../support/contract-kit.ts'

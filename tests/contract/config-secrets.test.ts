@@ -44,7 +44,8 @@ const config = (secret: string) => ({
   spec: { data: { color: 'blue' }, secrets: { username: secret, password: `${secret}-password` } },
 })
 
-/** Files below a folder that hold the secret, in the clear or as the JSON, base64 or hex that something might make of it. */
+/** Files below a folder that hold the secret, in the clear or as the JSON, base64 or hex that something might make of
+ *  it. */
 function holding(folder: string): string[] {
   const forms = [SECRET, Buffer.from(SECRET).toString('base64').slice(0, 32), Buffer.from(SECRET).toString('hex')]
   return readdirSync(folder, { recursive: true })

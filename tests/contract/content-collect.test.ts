@@ -1,4 +1,5 @@
-// ST12 with a real folder, store and publisher: what is desired stays, what nobody needs goes, and a publication that took long refers to nothing that went.
+// ST12 with a real folder, store and publisher: what is desired stays, what nobody needs goes, and a publication that
+// took long refers to nothing that went.
 import { expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'

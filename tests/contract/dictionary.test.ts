@@ -1,4 +1,5 @@
-// Names and states of status rows: how many rows refer to each is exact whatever happened, and what is remembered of them is what is there.
+// Names and states of status rows: how many rows refer to each is exact whatever happened, and what is remembered of
+// them is what is there.
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { KyselyPlugin, Transaction } from 'kysely'
 import type { StatusWrite } from '../../server/fleet/records.ts'

@@ -1,4 +1,5 @@
-// A disk that is full, on a real file system of 2 MiB. Mounting one takes root; without it these tests are skipped, and say so.
+// A disk that is full, on a real file system of 2 MiB. Mounting one takes root; without it these tests are skipped, and
+// say so.
 import { afterAll, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'

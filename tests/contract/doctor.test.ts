@@ -1,4 +1,5 @@
-// The doctor on a data folder that the server's own parts made: nothing is wrong with it, and each thing that is made wrong is found, named and told what to do about.
+// The doctor on a data folder that the server's own parts made: nothing is wrong with it, and each thing that is made
+// wrong is found, named and told what to do about.
 import { afterEach, describe, expect, test } from 'bun:test'
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

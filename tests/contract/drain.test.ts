@@ -1,4 +1,5 @@
-// A server that is told to stop, over real sockets: nobody waits for it, nobody is cut, and they do not all come back at once.
+// A server that is told to stop, over real sockets: nobody waits for it, nobody is cut, and they do not all come back
+// at once.
 import { expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { type RunningServer, startServer } from '../../server/server.ts'

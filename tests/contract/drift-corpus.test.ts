@@ -1,5 +1,6 @@
-// The drift corpus on a real API server: each case says what the user committed, what somebody did outside, and whether that is drift. Every case also shows that the first
-// pass writes each object once, that a revision that changes nothing writes nothing, and that what is healed is what the API server itself calls unchanged.
+// The drift corpus on a real API server: each case says what the user committed, what somebody did outside, and whether
+// that is drift. Every case also shows that the first pass writes each object once, that a revision that changes
+// nothing writes nothing, and that what is healed is what the API server itself calls unchanged.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { CHANGE_CASES } from '../support/drift-cases-changes.ts'
 import { MORE_CASES } from '../support/drift-cases-more.ts'

@@ -1,4 +1,5 @@
-// etcd is restored from a snapshot under a running agent, with etcd's own tools: everything is older then, also the resourceVersions, and nothing tells the agent so.
+// etcd is restored from a snapshot under a running agent, with etcd's own tools: everything is older then, also the
+// resourceVersions, and nothing tells the agent so.
 import { afterAll, beforeAll, describe, test } from 'bun:test'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { KUBERNETES_MINORS } from '../support/extent.ts'

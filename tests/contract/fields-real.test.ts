@@ -1,4 +1,5 @@
-// What is left to others and what is taken from them, on a real API server with its controllers: no write that nobody needs, no fight, and what Git removes goes.
+// What is left to others and what is taken from them, on a real API server with its controllers: no write that nobody
+// needs, no fight, and what Git removes goes.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'

@@ -1,4 +1,5 @@
-// Fleet queries on both databases: whatever is asked, pages put together are what a filter and a sort over all rows give.
+// Fleet queries on both databases: whatever is asked, pages put together are what a filter and a sort over all rows
+// give.
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 import { Kysely } from 'kysely'
@@ -65,7 +66,8 @@ async function fleet(kind: StoreKind, shape: FleetShape, fail?: (store: Store, n
   return { connections, naive }
 }
 
-/** Services that cannot be rendered: for all their targets, for some, for more than are named; and ones that have rows there. */
+/** Services that cannot be rendered: for all their targets, for some, for more than are named; and ones that have rows
+ *  there. */
 async function failServices(random: Random, store: Store, naive: NaiveFleet, { withHeld = true } = {}): Promise<void> {
   const projects = [...new Set(naive.placements.map(({ project }) => project))]
   for (let n = 0; n < 4; n++) {

@@ -1,4 +1,5 @@
-// Fleet queries where the databases' own numbers are far greater than what they stand for (identities of PostgreSQL never come back), and where very many drifts are open.
+// Fleet queries where the databases' own numbers are far greater than what they stand for (identities of PostgreSQL
+// never come back), and where very many drifts are open.
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { sql } from 'kysely'
 import { fillPostgres, fillSqlite } from '../../scripts/benchmarks/store-fleet.ts'

@@ -1,4 +1,5 @@
-// Fleet queries on both databases: the same rows, only those that the caller may read, and an end for what takes too long.
+// Fleet queries on both databases: the same rows, only those that the caller may read, and an end for what takes too
+// long.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { fillPostgres, fillSqlite } from '../../scripts/benchmarks/store-fleet.ts'
 import type { Place, Scope } from '../../server/fleet/rights.ts'

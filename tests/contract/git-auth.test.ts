@@ -1,4 +1,5 @@
-// Credentials over http, between Git's own server and a door in front of it that asks for them; over ssh with a real sshd.
+// Credentials over http, between Git's own server and a door in front of it that asks for them; over ssh with a real
+// sshd.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { generateKeyPairSync, verify } from 'node:crypto'
 import { readdirSync } from 'node:fs'

@@ -1,4 +1,5 @@
-// Commits that are taken back and done again: what Git then sends are differences in both directions, which must not lead to each other.
+// Commits that are taken back and done again: what Git then sends are differences in both directions, which must not
+// lead to each other.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, renameSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// Which commits count, shown with signatures by the real gpg and the real ssh-keygen, through git's own `commit -S` and `tag -s`.
+// Which commits count, shown with signatures by the real gpg and the real ssh-keygen, through git's own `commit -S` and
+// `tag -s`.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

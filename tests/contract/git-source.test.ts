@@ -12,7 +12,8 @@ setDefaultTimeout(60_000)
 describe.each(GIT_WAYS.map((way) => [way] as const))('%s', (way) => {
   const skipped = way === 'git over ssh' && !sshIsThere
   const it = test.skipIf(skipped)
-  /** What the program does with objects and refs after they arrived is the same over http and ssh: proven once, over http, where it costs less. */
+  /** What the program does with objects and refs after they arrived is the same over http and ssh: proven once, over
+   *  http, where it costs less. */
   const itOverHttp: typeof test = way === 'git over ssh' ? (Object.assign(() => {}, test) as typeof test) : test
   let kit: GitKit
 

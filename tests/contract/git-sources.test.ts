@@ -1,4 +1,5 @@
-// Git repositories as resources name them: the Config's secrets reach the server over ssh, and a repository that says something else starts afresh.
+// Git repositories as resources name them: the Config's secrets reach the server over ssh, and a repository that says
+// something else starts afresh.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -45,7 +46,8 @@ test.skipIf(!sshIsThere)(
     expect(await sources.open(key).fetch()).toBe(commit)
     expect(new Set(asked)).toEqual(new Set(['web/deploy']))
     expect(await textsOf(sources.open(key), commit)).toEqual({ 'shop/a.yaml': 'a: 1\n' })
-    // The same text again is the same source; another ref is another, and the folder of the old one goes when the one who works on it says so.
+    // The same text again is the same source; another ref is another, and the folder of the old one goes when the one
+    // who works on it says so.
     expect(sources.open({ ...key })).toBe(sources.open(key))
     const other = { ...key, place: place({ url: kit.url, ref: commit, auth: { secretRef: 'deploy' } }) }
     const pinned = sources.open(other)

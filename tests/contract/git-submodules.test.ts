@@ -1,4 +1,5 @@
-// Submodules: refused by name unless they are asked for, and then read from their own repositories, with credentials for the same host only.
+// Submodules: refused by name unless they are asked for, and then read from their own repositories, with credentials
+// for the same host only.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

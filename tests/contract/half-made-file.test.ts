@@ -1,4 +1,5 @@
-// cr-sqlite takes for granted that its tables are there: on a file that a power loss left half made it ended the process, at every start. In a process of its own.
+// cr-sqlite takes for granted that its tables are there: on a file that a power loss left half made it ended the
+// process, at every start. In a process of its own.
 import { beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { trialInChild, tryCrdtFiles } from '../../shared/adapters/crdt-trial.ts'

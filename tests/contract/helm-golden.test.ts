@@ -1,4 +1,5 @@
-// HM: charts written for the purpose, each rendered by us and by helm alone with flags that a person would write: the same objects.
+// HM: charts written for the purpose, each rendered by us and by helm alone with flags that a person would write: the
+// same objects.
 import { expect, test } from 'bun:test'
 import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -99,7 +100,8 @@ const GOLDENS: readonly Golden[] = [
 const folder = tempDir()
 const charts = new Set(GOLDENS.map(({ chart }) => chart))
 
-/** What helm alone is given: the chart with its `file://` neighbours in charts/, and looks at what is not served written as the cluster would answer them. */
+/** What helm alone is given: the chart with its `file://` neighbours in charts/, and looks at what is not served
+ *  written as the cluster would answer them. */
 function bareFolder(name: string, golden: Golden): string {
   const target = join(folder, name)
   mkdirSync(target, { recursive: true })

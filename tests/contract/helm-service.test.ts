@@ -1,4 +1,5 @@
-// A service whose folder in Git is a Helm chart: from a push to the objects that each cluster shall have, and what is told of a push that helm refuses.
+// A service whose folder in Git is a Helm chart: from a push to the objects that each cluster shall have, and what is
+// told of a push that helm refuses.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { CHARTS_FOLDER, filesOfFolder } from '../support/helm-kit.ts'

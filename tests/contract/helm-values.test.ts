@@ -1,4 +1,5 @@
-// HM2: values that we merge against values that helm merges, and against the defaults of a chart; some hundred cases in a handful of processes.
+// HM2: values that we merge against values that helm merges, and against the defaults of a chart; some hundred cases in
+// a handful of processes.
 import { describe, expect, test } from 'bun:test'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'

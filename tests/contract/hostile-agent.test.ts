@@ -1,4 +1,5 @@
-// PU3, JN2, SE1: an agent that speaks garbage at every route that reads a body. It gets a short answer soon, and the server is as it was.
+// PU3, JN2, SE1: an agent that speaks garbage at every route that reads a body. It gets a short answer soon, and the
+// server is as it was.
 import { beforeAll, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { zstdCompressSync } from 'node:zlib'

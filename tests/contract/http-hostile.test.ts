@@ -1,4 +1,5 @@
-// Requests that try to be read differently by two parsers, by the router and the credential check, or by the schema and the store: on a real socket.
+// Requests that try to be read differently by two parsers, by the router and the credential check, or by the schema and
+// the store: on a real socket.
 import { beforeAll, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { type RunningServer, startServer } from '../../server/server.ts'
@@ -151,7 +152,8 @@ test('HT10 an unknown token takes as long as a known prefix of one', async () =>
       expect(status).toBe(401)
     }
   const median = (all: number[]) => all.toSorted((a, b) => a - b)[all.length >> 1] ?? 0
-  // The look-up is by SHA-256, so that no part of a token can be found by time; a comparison byte by byte would show on the socket only by luck.
+  // The look-up is by SHA-256, so that no part of a token can be found by time; a comparison byte by byte would show on
+  // the socket only by luck.
   expect(Math.abs(median(times.near) - median(times.far))).toBeLessThan(3)
 })
 test('HT7 after all of that the server is ready, and stops as asked', async () => {

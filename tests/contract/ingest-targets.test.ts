@@ -1,4 +1,5 @@
-// Placements of services that targets, labels, deletions and confirmations change, down to the rows that an agent pulls.
+// Placements of services that targets, labels, deletions and confirmations change, down to the rows that an agent
+// pulls.
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { configMap, confirmationId, createIngestKit, type IngestKit, SHOP } from '../support/ingest-kit.ts'

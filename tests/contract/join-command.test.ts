@@ -1,4 +1,5 @@
-// `skerry cluster join-command`: what a shell makes of the printed command, by the helm of the cache and against the chart.
+// `skerry cluster join-command`: what a shell makes of the printed command, by the helm of the cache and against the
+// chart.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// docs/how-to/jsonnet.md as it is written: its script, its list of renderers, its service and its function, with the real go-jsonnet in the sandbox.
+// docs/how-to/jsonnet.md as it is written: its script, its list of renderers, its service and its function, with the
+// real go-jsonnet in the sandbox.
 import { expect, test } from 'bun:test'
 import { realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// What the writer of a shard remembers of its last write spares the reader a transaction. It must never make a page another one.
+// What the writer of a shard remembers of its last write spares the reader a transaction. It must never make a page
+// another one.
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { RecentLinesCache } from '../../server/desired/recent-lines.ts'

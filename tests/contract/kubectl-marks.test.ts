@@ -1,4 +1,5 @@
-// What a person at the site sees with kubectl: the commands of docs/how-to/kubectl.md, run by the real kubectl on what an agent applied.
+// What a person at the site sees with kubectl: the commands of docs/how-to/kubectl.md, run by the real kubectl on what
+// an agent applied.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

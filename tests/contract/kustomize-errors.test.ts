@@ -1,4 +1,5 @@
-// What is wrong with a kustomization, as its author reads it: by the real kustomize in the sandbox. And what a service adds, against `kustomize edit`.
+// What is wrong with a kustomization, as its author reads it: by the real kustomize in the sandbox. And what a service
+// adds, against `kustomize edit`.
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { Sandbox, SandboxRun } from '../../server/render/sandbox.ts'

@@ -1,4 +1,5 @@
-// The oracle of our kustomizations is kustomize itself, in a plain checkout with everything in it; and kubectl, whose kustomize many people use.
+// The oracle of our kustomizations is kustomize itself, in a plain checkout with everything in it; and kubectl, whose
+// kustomize many people use.
 import { describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// A whole server with a large cluster, over real sockets: what must end a transfer that is under way, and what must not wait for a large read.
+// A whole server with a large cluster, over real sockets: what must end a transfer that is under way, and what must not
+// wait for a large read.
 import { afterEach, expect, test } from 'bun:test'
 import { type RunningServer, startServer } from '../../server/server.ts'
 import { ROUTES } from '../../shared/protocol/routes.ts'

@@ -1,4 +1,5 @@
-// The manifests of the Kubernetes module, read as plain manifests: what kubectl reads of the same files is the oracle. It needs no cluster, only its binary.
+// The manifests of the Kubernetes module, read as plain manifests: what kubectl reads of the same files is the oracle.
+// It needs no cluster, only its binary.
 import { describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,8 +17,8 @@ const there = kubectl !== null && existsSync(FOLDER)
 if (!there) process.stderr.write('SKIPPED: no kubectl or no manifests (scripts/setup --cluster makes them)\n')
 const MARK = 'skerry.test/mark'
 
-/** kubectl annotates what it reads without knowing its kinds; the mark is taken off again. Null means that it refuses the file, or would not apply it, since configurations of tools
- *  have no name. */
+/** kubectl annotates what it reads without knowing its kinds; the mark is taken off again. Null means that it refuses
+ *  the file, or would not apply it, since configurations of tools have no name. */
 function byKubectl(file: string): string[] | null {
   const run = Bun.spawnSync([kubectl ?? '', 'annotate', '--local', '-f', file, `${MARK}=1`, '-o', 'json'], { env: { HOME: tempDir() } })
   if (!run.success) return null

@@ -1,4 +1,5 @@
-// A service that is synced by hand, from Git to the rows of its clusters: what waits, what the plan says of it, and what a yes is for.
+// A service that is synced by hand, from Git to the rows of its clusters: what waits, what the plan says of it, and
+// what a yes is for.
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { SyncPlanView } from '../../shared/model/sync.ts'
 import { AppError } from '../../shared/protocol/error.ts'

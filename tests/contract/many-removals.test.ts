@@ -1,5 +1,5 @@
-// A thousand services leave a cluster at once, on the fake API server: whoever asks the agent meanwhile is answered. Work is counted in what the agent asks of its ports, so that a
-// busy machine changes nothing.
+// A thousand services leave a cluster at once, on the fake API server: whoever asks the agent meanwhile is answered.
+// Work is counted in what the agent asks of its ports, so that a busy machine changes nothing.
 import { afterAll, expect, test } from 'bun:test'
 import type { Cluster } from '../../agent/cluster/cluster.ts'
 import { askRunningAgent, serveLocalApi } from '../../agent/local-api.ts'
@@ -12,7 +12,8 @@ import { turnOfTheLoop } from '../support/virtual-clock.ts'
 
 const SERVICES = 1_000
 const OBJECTS = 4
-/** Calls of ports between two answers: the 24 turns that are under way, those that begin, and each with a few. Without a pause between turns it is several thousands. */
+/** Calls of ports between two answers: the 24 turns that are under way, those that begin, and each with a few. Without
+ *  a pause between turns it is several thousands. */
 const CALLS_MAX = 1_000
 
 const IDS = Array.from({ length: SERVICES }, (_, i) => ({ project: 'web', service: `s${i}` }))

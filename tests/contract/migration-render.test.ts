@@ -1,4 +1,5 @@
-// What our examples for users of Argo CD really render to, by the real helm: the values file of each cluster counts for that cluster.
+// What our examples for users of Argo CD really render to, by the real helm: the values file of each cluster counts for
+// that cluster.
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

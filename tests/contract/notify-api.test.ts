@@ -1,4 +1,5 @@
-// Notifications through the admin API and the command line: resources, tests, dead letters; and secrets, which nothing repeats.
+// Notifications through the admin API and the command line: resources, tests, dead letters; and secrets, which nothing
+// repeats.
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { createConfigKeys } from '../../server/access/config-keys.ts'
 import { createConfigs } from '../../server/access/configs.ts'

@@ -1,4 +1,5 @@
-// Commit statuses and comments of GitHub, GitLab and Gitea against servers that check the documented requests, and the state of a commit over a fleet.
+// Commit statuses and comments of GitHub, GitLab and Gitea against servers that check the documented requests, and the
+// state of a commit over a fleet.
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
 import { commitState } from '../../server/notify/forges/commit-state.ts'

@@ -1,4 +1,5 @@
-// Notifications from the event to the receiver, on both stores: planned once, delivered at least once, tried again, and dead letters that people see.
+// Notifications from the event to the receiver, on both stores: planned once, delivered at least once, tried again, and
+// dead letters that people see.
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 import { fleetEvent } from '../../server/fleet/fleet-event.ts'

@@ -1,4 +1,5 @@
-// Each sink against a local server that checks the request that the receiver documents; secrets are in no error, and no address is reached that is not allowed.
+// Each sink against a local server that checks the request that the receiver documents; secrets are in no error, and no
+// address is reached that is not allowed.
 import { afterEach, describe, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import { z } from 'zod'
@@ -56,7 +57,8 @@ const failure = async (work: Promise<unknown>): Promise<SinkError> => {
   throw new Error(`expected a SinkError, got ${String(error)}`)
 }
 
-/** https://docs.slack.dev/reference/methods/chat.postMessage, and Block Kit: a header of plain text up to 150 characters, sections up to 3,000. */
+/** https://docs.slack.dev/reference/methods/chat.postMessage, and Block Kit: a header of plain text up to 150
+ *  characters, sections up to 3,000. */
 const block = z.discriminatedUnion('type', [
   z.strictObject({
     type: z.literal('header'),

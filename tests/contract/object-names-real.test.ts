@@ -1,4 +1,5 @@
-// RN10 held against real API servers, the newest and the oldest: whatever one of them takes is taken here, and of kinds whose names are judged here what it refuses is refused.
+// RN10 held against real API servers, the newest and the oldest: whatever one of them takes is taken here, and of kinds
+// whose names are judged here what it refuses is refused.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { nameFaults, wrongNamespace, wrongSegment } from '../../server/render/object-names.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
@@ -25,7 +26,8 @@ interface Said {
   ofMetadata: string[]
 }
 
-/** They take other names than a path segment and are no matter of a render; of a CertificateSigningRequest without a request nothing is said of its name. */
+/** They take other names than a path segment and are no matter of a render; of a CertificateSigningRequest without a
+ *  request nothing is said of its name. */
 const NEVER_APPLIED =
   /Review$|^(Binding|Eviction|TokenRequest|Event|Node|CSINode|CertificateSigningRequest|StorageVersion|ComponentStatus)$/
 

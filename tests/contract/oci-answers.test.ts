@@ -1,4 +1,5 @@
-// OciSource against answers that no registry in order gives: pages of a proxy in the place of content, names that lead elsewhere. Answers are made here, nothing is on a network.
+// OciSource against answers that no registry in order gives: pages of a proxy in the place of content, names that lead
+// elsewhere. Answers are made here, nothing is on a network.
 import { expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// What a pull yields beyond a small delta: parts, re-bases by buckets, large reads in a Worker, frames that clusters share.
+// What a pull yields beyond a small delta: parts, re-bases by buckets, large reads in a Worker, frames that clusters
+// share.
 import { expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// A server that got a new version of a render tool: what the fleet has stays until a person says yes. A tool of its own stands for helm, with everything behind it real.
+// A server that got a new version of a render tool: what the fleet has stays until a person says yes. A tool of its own
+// stands for helm, with everything behind it real.
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { allowSync } from '../../server/actions/sync-actions.ts'
 import { createFleetViews } from '../../server/http/fleet-views.ts'

@@ -1,4 +1,5 @@
-// Who may use the database, over which connection, and what is told when it is refused: a real PostgreSQL with TLS and passwords.
+// Who may use the database, over which connection, and what is told when it is refused: a real PostgreSQL with TLS and
+// passwords.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

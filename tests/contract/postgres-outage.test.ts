@@ -1,4 +1,5 @@
-// A database that goes down, comes back, belongs to somebody else or is full: a real PostgreSQL, stopped and started under a store and under a whole server.
+// A database that goes down, comes back, belongs to somebody else or is full: a real PostgreSQL, stopped and started
+// under a store and under a whole server.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'

@@ -94,7 +94,8 @@ test('ST14 after an answer that never came no other is waited for on that connec
   await db.destroy()
 })
 
-/** What some poolers do that lend connections for a transaction each: what a connection asks for at its start is dropped. */
+/** What some poolers do that lend connections for a transaction each: what a connection asks for at its start is
+ *  dropped. */
 async function droppingOptions(port: number): Promise<{ port: number; stop(): void }> {
   const proxy = createServer((client) => {
     const database = connect(port, '127.0.0.1')

@@ -1,4 +1,5 @@
-// A Project between a commit and the rows that an agent pulls: what is rendered, which clusters get it, what the signed row says, and what narrowing it does.
+// A Project between a commit and the rows that an agent pulls: what is rendered, which clusters get it, what the signed
+// row says, and what narrowing it does.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { projectSpecSchema } from '../../shared/model/projects.ts'

@@ -1,4 +1,5 @@
-// Prunes on a real API server with its controllers, scheduler and one kwok node: what is held by what shall go, and what does not go.
+// Prunes on a real API server with its controllers, scheduler and one kwok node: what is held by what shall go, and
+// what does not go.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'

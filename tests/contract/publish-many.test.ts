@@ -149,7 +149,8 @@ describe.each(STORES)('on $name', (kind) => {
     rogue.query('UPDATE desired SET doc = ? WHERE id = ?').run(row?.[1] ?? '', row?.[0] ?? '')
     for (const { sql } of triggers) rogue.run(sql)
     rogue.close()
-    // The row is what the revision wants already: written blindly, its hash would be counted though nothing was written.
+    // The row is what the revision wants already: written blindly, its hash would be counted though nothing was
+    // written.
     await publish({ a: '1', b: '2' })
     expect(examineShard(opened.pathOf(shards.shardOf(id))).damage).toContain('differ from its log')
     expect(await publish({ a: '3', b: '2' })).toEqual([true])

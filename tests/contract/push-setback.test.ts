@@ -1,5 +1,5 @@
-// Found by the simulation: an agent that was set back, reached nobody, and was started again took the numbers that it had given out meanwhile for those that the
-// server has, and what it said under them was never heard.
+// Found by the simulation: an agent that was set back, reached nobody, and was started again took the numbers that it
+// had given out meanwhile for those that the server has, and what it said under them was never heard.
 import { expect, test } from 'bun:test'
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// The Worker of fleet queries from the server's side: one at a time, bounded, replaced when it dies or hangs; and the real one on a file.
+// The Worker of fleet queries from the server's side: one at a time, bounded, replaced when it dies or hangs; and the
+// real one on a file.
 import { afterEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { fillSqlite } from '../../scripts/benchmarks/store-fleet.ts'

@@ -1,4 +1,5 @@
-// What only the tools or the clusters themselves change, with the real helm 4 and helm 3 in the real sandbox, and templates that ask a cluster what it serves.
+// What only the tools or the clusters themselves change, with the real helm 4 and helm 3 in the real sandbox, and
+// templates that ask a cluster what it serves.
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Sandbox, SandboxProgram } from '../../server/render/sandbox.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'

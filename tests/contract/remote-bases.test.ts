@@ -1,4 +1,5 @@
-// Remote bases through the ingest loop: a real Git server and a web server, the real kustomize, and the same objects as kustomize builds from the addresses itself.
+// Remote bases through the ingest loop: a real Git server and a web server, the real kustomize, and the same objects as
+// kustomize builds from the addresses itself.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -61,7 +62,8 @@ const overlay = (): string =>
   `resources:\n- ${base.url}//deploy?ref=main\n- ${file.url}\ncomponents:\n- ${base.url}//part?ref=main\nnameSuffix: -shop\nnamespace: shop\n`
 
 const state = () => kit.store.renderState(SHOP)
-/** Resolves when the newest revision of the service satisfies it: bases are fetched beside the reconciliation that wants them. */
+/** Resolves when the newest revision of the service satisfies it: bases are fetched beside the reconciliation that
+ *  wants them. */
 async function until<T>(look: () => Promise<T>, isSo: (found: T) => boolean): Promise<T> {
   for (;;) {
     const found = await look()

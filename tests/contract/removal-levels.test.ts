@@ -1,4 +1,5 @@
-// A deletion is level-triggered: who deleted, and what is left to do, is in the store. A server that is killed between any two steps goes on at its next start.
+// A deletion is level-triggered: who deleted, and what is left to do, is in the store. A server that is killed between
+// any two steps goes on at its next start.
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { collectTombstones } from '../../server/desired/tombstones.ts'

@@ -1,4 +1,5 @@
-// `skerry render` on a real server and on this machine, of the same content: raw, Liquid, helm and kustomize. Both have to say the very same.
+// `skerry render` on a real server and on this machine, of the same content: raw, Liquid, helm and kustomize. Both have
+// to say the very same.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,5 @@
-// What was rendered before, on a real disk: found again after a restart, bounded, sealed where secrets were read, and never believed further than it can be checked.
+// What was rendered before, on a real disk: found again after a restart, bounded, sealed where secrets were read, and
+// never believed further than it can be checked.
 
 import { describe, expect, test } from 'bun:test'
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'

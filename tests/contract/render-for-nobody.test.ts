@@ -1,4 +1,5 @@
-// A service that no cluster matches: what is wrong with it is told all the same, and what only a cluster can bring is told as that. With real Git, helm and kustomize.
+// A service that no cluster matches: what is wrong with it is told all the same, and what only a cluster can bring is
+// told as that. With real Git, helm and kustomize.
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { configMap, createIngestKit, type IngestKit, SHOP } from '../support/ingest-kit.ts'
 import { realSandbox } from '../support/real-sandbox.ts'

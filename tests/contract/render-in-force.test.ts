@@ -1,4 +1,5 @@
-// What a program made by chance (randAlphaNum, genCA, a clock) is made once: as long as nothing changed that its render looked at, what is published stays in force.
+// What a program made by chance (randAlphaNum, genCA, a clock) is made once: as long as nothing changed that its render
+// looked at, what is published stays in force.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'

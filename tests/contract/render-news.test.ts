@@ -1,4 +1,5 @@
-// What reaches a pass while another one runs, and what is told of it: facts, clusters that come and go, a server that stops.
+// What reaches a pass while another one runs, and what is told of it: facts, clusters that come and go, a server that
+// stops.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'

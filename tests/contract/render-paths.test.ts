@@ -1,4 +1,5 @@
-// How many renders a service costs its clusters, whatever its renders look at: as many as there are differences, also where each cluster has a file of its own.
+// How many renders a service costs its clusters, whatever its renders look at: as many as there are differences, also
+// where each cluster has a file of its own.
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { RenderCluster } from '../../server/ingest/render/dependency-values.ts'
@@ -271,7 +272,8 @@ test('RL3 a program that is replaced in the midst of a pass: what came since is 
   const cache = cacheOf()
   const renders: number[] = []
   const texts: string[][] = []
-  // During the render of the third; when the pass itself has asked already, or only the renderer before it ran the program.
+  // During the render of the third; when the pass itself has asked already, or only the renderer before it ran the
+  // program.
   for (const [index, at] of [3, 0].entries()) {
     const clusters = fleet(6).map((cluster) => ({ ...cluster, name: `${cluster.name}-${index}` }))
     const passOf = async () => {

@@ -1,4 +1,5 @@
-// From commits to what each cluster shall have, with real Git, real helm and kustomize: as few renders as there are differences, and an error only where it belongs.
+// From commits to what each cluster shall have, with real Git, real helm and kustomize: as few renders as there are
+// differences, and an error only where it belongs.
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// What a lying server, a proxy or a broken link can hand to the replica: nothing of it is taken, and each is refused for its own reason.
+// What a lying server, a proxy or a broken link can hand to the replica: nothing of it is taken, and each is refused
+// for its own reason.
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { INTEGER_BOUND, type Position } from '../../shared/crdt/position.ts'
@@ -10,7 +11,8 @@ import { inSync, position, pull } from '../support/replica-kit.ts'
 import { CLUSTER, DB, NEIGHBOUR, OTHER_KEY, objectRows, openTestShards, revision, serviceDoc, WEB } from '../support/sync-kit.ts'
 
 const ROW_A = 'object/shop/web//ConfigMap/default/a'
-/** The rows of `inSync` with one document changed: the sum that a forged page needs, so that each case is refused for its own reason only. */
+/** The rows of `inSync` with one document changed: the sum that a forged page needs, so that each case is refused for
+ *  its own reason only. */
 const rowsWithA = (doc: string | null) => {
   const [web, db] = [objectRows(WEB, { a: '1', b: '1' }), objectRows(DB, { d: '1' })]
   const services: Array<[string, string]> = [

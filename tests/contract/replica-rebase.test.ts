@@ -1,4 +1,5 @@
-// PL9: a server that was made anew sends only the buckets that differ; what is kept enters a new file below everything that the server may send later.
+// PL9: a server that was made anew sends only the buckets that differ; what is kept enters a new file below everything
+// that the server may send later.
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'

@@ -1,4 +1,5 @@
-// A page that was true once, told again by somebody on the way (no TLS is asked for): what it says was signed, and is not what the server says now.
+// A page that was true once, told again by somebody on the way (no TLS is asked for): what it says was signed, and is
+// not what the server says now.
 import { expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { inSync, position, pull, refetch } from '../support/replica-kit.ts'

@@ -1,4 +1,5 @@
-// What the simulation found in replicas: a power cut takes the end of the log back while a restore takes the server back; a byte that no open connection reads flips.
+// What the simulation found in replicas: a power cut takes the end of the log back while a restore takes the server
+// back; a byte that no open connection reads flips.
 import { expect, test } from 'bun:test'
 import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// RP2 where it counts: a whole agent on the fake API server, and a server that is put back to a backup. No object goes because of that.
+// RP2 where it counts: a whole agent on the fake API server, and a server that is put back to a backup. No object goes
+// because of that.
 import { expect, test } from 'bun:test'
 import { cpSync, rmSync } from 'node:fs'
 import { agentFiles } from '../../agent/agent.ts'
@@ -72,7 +73,8 @@ test('RP2 nothing is deleted in a cluster by a restore: what the backup does not
   await server.kill()
 }, 60_000)
 
-// Found by the simulation (seed 362988242 of its time): the agent holds the revision of the backup again, and reports that it has the same one as the server.
+// Found by the simulation (seed 362988242 of its time): the agent holds the revision of the backup again, and reports
+// that it has the same one as the server.
 test('RP2 RP8 nothing is deleted when the replica of an agent lost the same revisions as the server', async () => {
   const clock = createVirtualClock()
   const random = seededRandom(7)

@@ -1,4 +1,5 @@
-// Counts that are kept with every change, over random histories: after each step they equal what all rows count, and what people are shown.
+// Counts that are kept with every change, over random histories: after each step they equal what all rows count, and
+// what people are shown.
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createFleetViews } from '../../server/http/fleet-views.ts'
 import { countDifferences, rebuildCounts, recount, wordDifferences } from '../../server/store/counts/rollup-recount.ts'

@@ -1,4 +1,5 @@
-// What hostile manifests try, on the real programs in the real sandbox: refused with file and reason, this process stays small, and nothing is left.
+// What hostile manifests try, on the real programs in the real sandbox: refused with file and reason, this process
+// stays small, and nothing is left.
 import { afterAll, afterEach, beforeEach, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

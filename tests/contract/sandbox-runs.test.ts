@@ -1,4 +1,5 @@
-// The sandbox as renderers use it: what a run sees, how files are shared, versions, both modes, and what is said where it cannot work.
+// The sandbox as renderers use it: what a run sees, how files are shared, versions, both modes, and what is said where
+// it cannot work.
 import { expect, test } from 'bun:test'
 import {
   chmodSync,

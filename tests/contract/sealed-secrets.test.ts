@@ -1,4 +1,5 @@
-// Secrets from a Config and a repository to a site, on a real server, a real worker process and a whole agent: what is written and sent on the way is searched for them.
+// Secrets from a Config and a repository to a site, on a real server, a real worker process and a whole agent: what is
+// written and sent on the way is searched for them.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// `skerry install` and `skerry uninstall` without a cluster: manifests against the chart, refusals, questions, and what is asked of kubectl.
+// `skerry install` and `skerry uninstall` without a cluster: manifests against the chart, refusals, questions, and what
+// is asked of kubectl.
 import { expect, test } from 'bun:test'
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'

@@ -1,4 +1,5 @@
-// The whole server over real sockets and a real folder: what only shows when its parts are put together, stopped, and started again.
+// The whole server over real sockets and a real folder: what only shows when its parts are put together, stopped, and
+// started again.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { cpSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// What the agent's file has to know of outlives a power loss before anybody else hears of it. The disk here is done when the test says so.
+// What the agent's file has to know of outlives a power loss before anybody else hears of it. The disk here is done
+// when the test says so.
 import { expect, test } from 'bun:test'
 import { openAgentState } from '../../agent/state/sqlite-agent-state.ts'
 import { pushBatch } from '../../agent/sync/push.ts'

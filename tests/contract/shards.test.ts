@@ -327,7 +327,8 @@ test('CU5 CU7 of a file that lost some of its pages in a crash only what its log
   first.writeRevisions([revision(CLUSTER, WEB, 1, { a: '1' })])
   const head = first.head(CLUSTER)
   first.close()
-  // The page of the ordinals reached the disk, those of the rows and of the log did not: nothing in the file contradicts it.
+  // The page of the ordinals reached the disk, those of the rows and of the log did not: nothing in the file
+  // contradicts it.
   const db = openSqlite(join(dir, 'shard-00.db'))
   db.run('UPDATE cluster_ordinal SET ordinal = 3')
   db.close()

@@ -1,4 +1,5 @@
-// SC1, SC3: siteConfig through the whole ingest: rows to the agents, their reports, renders, and what may be deleted for them.
+// SC1, SC3: siteConfig through the whole ingest: rows to the agents, their reports, renders, and what may be deleted
+// for them.
 import { afterEach, expect, test } from 'bun:test'
 import { decodeRenderedSet } from '../../server/desired/rendered-set.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'

@@ -1,4 +1,5 @@
-// PL11: a server and an agent of different versions, in both directions. Versions that are yet to come mean what version 1 means here: only the choice is shown.
+// PL11: a server and an agent of different versions, in both directions. Versions that are yet to come mean what
+// version 1 means here: only the choice is shown.
 import { expect, test } from 'bun:test'
 import { createServerClient } from '../../agent/sync/server-client.ts'
 import { CALL_TIMEOUT_MS, openSession } from '../../agent/sync/session-keeper.ts'

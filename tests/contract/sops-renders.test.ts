@@ -1,4 +1,5 @@
-// SP7: SOPS files that helm and kustomize read in clear: refused without a key of the operator, opened with one, sealed as a whole, and shown as marks.
+// SP7: SOPS files that helm and kustomize read in clear: refused without a key of the operator, opened with one, sealed
+// as a whole, and shown as marks.
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// Programs whose last process died, as processes: they say how it ended, and rebuild the file that native code was opening.
+// Programs whose last process died, as processes: they say how it ended, and rebuild the file that native code was
+// opening.
 import { expect, test } from 'bun:test'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

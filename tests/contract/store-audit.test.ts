@@ -1,4 +1,5 @@
-// The audit log on both databases: an entry commits with its change, entries form a chain, and whoever tampers with it is found.
+// The audit log on both databases: an entry commits with its change, entries form a chain, and whoever tampers with it
+// is found.
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { sql } from 'kysely'
 import { actAs, actAsSystem, actForRequest, identifyCaller } from '../../server/store/audit/caller.ts'

@@ -1,4 +1,5 @@
-// SQLite keeps no statistics of the fleet store, so a statement must be led by an index whatever the sizes: those that are run all the time are asked how they would be.
+// SQLite keeps no statistics of the fleet store, so a statement must be led by an index whatever the sizes: those that
+// are run all the time are asked how they would be.
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { Kysely, type LogEvent } from 'kysely'
 import { createReferenceStore } from '../../server/store/content/content-references.ts'

@@ -254,7 +254,8 @@ describe.each(STORES)('upkeep on $name', (kind) => {
   })
 
   test('UK3 while others write, no row ever loses its name or its state', async () => {
-    // As another process would: it remembers numbers of its own. A file has one process, and on one thread two would wait for each other.
+    // As another process would: it remembers numbers of its own. A file has one process, and on one thread two would
+    // wait for each other.
     const other = kind.name === 'SQLite' ? store : await place.open()
     const [a, b] = [await joinCluster(store, 'a'), await joinCluster(store, 'b')]
     const expected = new Map<string, string>()

@@ -1,4 +1,5 @@
-// What every fleet store must do, whatever database is under it. Fixtures are tiny and named; ids are fixed so that a failure reads well.
+// What every fleet store must do, whatever database is under it. Fixtures are tiny and named; ids are fixed so that a
+// failure reads well.
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { ResourceKey } from '../../server/fleet/records.ts'
 import type { Store } from '../../server/store/store.ts'

@@ -273,7 +273,8 @@ test('PU7 a set-back agent whose new incarnation was lost on its way back asks f
   for (const suffix of ['-wal', '-shm']) rmSync(file + suffix, { force: true })
   writeFileSync(file, snapshot)
   let sessions = 0
-  // First comes the one that asks for a nonce, then the session of the incarnation held; then the same for the next one, of which the answer is lost.
+  // First comes the one that asks for a nonce, then the session of the incarnation held; then the same for the next
+  // one, of which the answer is lost.
   link.loseAnswer = (path) => path === ROUTES.session && ++sessions === 4
   agent.start()
   report(agent, 'Healthy')

@@ -1,4 +1,5 @@
-// Large pages over bad links: a real server, an agent's real sync loop, replica and files, and a TCP proxy that cuts between them.
+// Large pages over bad links: a real server, an agent's real sync loop, replica and files, and a TCP proxy that cuts
+// between them.
 import { afterEach, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { appendFileSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -155,7 +156,8 @@ test('SY9 parts survive a restart of the agent, and none is fetched twice', asyn
   await first.until(() => first.loop.status().parts?.have === 4 && first.loop.status().state === 'offline')
   await first.kill()
   expect(existsSync(join(agentDir, 'parts', 'body'))).toBe(true)
-  // Counted where answers arrive: a request that the first agent had on its way when it ended may still come to the server.
+  // Counted where answers arrive: a request that the first agent had on its way when it ended may still come to the
+  // server.
   const parts: number[] = []
   setTamper((response, url) => {
     if (url.searchParams.has('part')) parts.push(Number(url.searchParams.get('part')))

@@ -1,4 +1,5 @@
-// TG21: a removal, a relabel, another spec and a new name say which objects another service takes over, as it then happens.
+// TG21: a removal, a relabel, another spec and a new name say which objects another service takes over, as it then
+// happens.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createRemovalPlans } from '../../server/actions/removal-plans.ts'
 import { readEffects } from '../../server/http/apply-effects.ts'

@@ -1,4 +1,5 @@
-// The bad network of tests and benchmarks is itself honest: what it counts is what went through, and each kind of trouble is what it says.
+// The bad network of tests and benchmarks is itself honest: what it counts is what went through, and each kind of
+// trouble is what it says.
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { type LinkRules, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts'
 

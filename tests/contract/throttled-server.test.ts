@@ -1,4 +1,5 @@
-// An API server that throttles or hangs, as HTTP: what the agent sends meanwhile, and what it costs the requests that have nothing to do with it.
+// An API server that throttles or hangs, as HTTP: what the agent sends meanwhile, and what it costs the requests that
+// have nothing to do with it.
 import { afterEach, expect, test } from 'bun:test'
 import type { ApiResource } from '../../agent/cluster/cluster.ts'
 import { createKubeHttp, REQUESTS_IN_FLIGHT_MAX } from '../../agent/cluster/kube-http.ts'

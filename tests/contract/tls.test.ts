@@ -1,4 +1,5 @@
-// Native TLS and Unix sockets: the real server on a real socket, asked by the real client of the command line and by the link of the agent.
+// Native TLS and Unix sockets: the real server on a real socket, asked by the real client of the command line and by
+// the link of the agent.
 import { afterEach, expect, test } from 'bun:test'
 import { copyFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// Manifests that choose another member of a union, on real API servers: the defaults of the former member stay beside it without an owner.
+// Manifests that choose another member of a union, on real API servers: the defaults of the former member stay beside
+// it without an owner.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { sendApply } from '../../agent/reconcile/apply/send-apply.ts'
 import type { StepOf } from '../../agent/reconcile/plan/step.ts'

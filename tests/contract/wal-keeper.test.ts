@@ -1,4 +1,5 @@
-// The log of the fleet store's file stays short while somebody always reads, and while somebody reads for long it is only not begun anew.
+// The log of the fleet store's file stays short while somebody always reads, and while somebody reads for long it is
+// only not begun anew.
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// The causes of `skerry why` for broken services that a real agent applies to a real API server with its controllers and
-// scheduler. Nodes and kubelets are played.
+// The causes of `skerry why` for broken services that a real agent applies to a real API server with its controllers
+// and scheduler. Nodes and kubelets are played.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { CLUSTER_START_TIMEOUT_MS } from '../support/kube-cluster.ts'
 import { REAL_WHY_CASES } from '../support/why-real-cases.ts'

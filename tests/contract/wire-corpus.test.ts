@@ -1,4 +1,5 @@
-// PL11: what was recorded of version 1 is still understood: its answers by today's agent, its requests by today's server; and what a newer other side adds does no harm.
+// PL11: what was recorded of version 1 is still understood: its answers by today's agent, its requests by today's
+// server; and what a newer other side adds does no harm.
 import { afterEach, describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'

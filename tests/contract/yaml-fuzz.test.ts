@@ -1,4 +1,5 @@
-// Texts that break readers of YAML, and texts changed by chance: what we take, kubectl takes and reads the same; nothing throws, nothing runs long.
+// Texts that break readers of YAML, and texts changed by chance: what we take, kubectl takes and reads the same;
+// nothing throws, nothing runs long.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -58,7 +59,8 @@ const laughs = (levels: number, width: number): string => {
   return lines.join('\n')
 }
 
-/** What kubectl refuses although YAML has it, and nothing could be read in two ways: directives, and lines of nothing but tabs in a block of text. */
+/** What kubectl refuses although YAML has it, and nothing could be read in two ways: directives, and lines of nothing
+ *  but tabs in a block of text. */
 const LOOSER = new Set(['a directive', 'an unknown directive', 'a tab after a block'])
 
 /** `ours`: what we say of it; we may be stricter than kubectl. */

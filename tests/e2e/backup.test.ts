@@ -1,4 +1,5 @@
-// The binary on the server's own machine, as an operator has it: a running server is looked through and backed up, its machine is lost, another one goes on.
+// The binary on the server's own machine, as an operator has it: a running server is looked through and backed up, its
+// machine is lost, another one goes on.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

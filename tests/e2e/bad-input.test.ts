@@ -31,7 +31,8 @@ beforeAll(async () => {
 }, CLUSTER_START_TIMEOUT_MS)
 afterAll(() => scenario?.stop())
 
-/** A service of its own for each case, applied with a bad commit; nothing may be written to the cluster but what the case allows. */
+/** A service of its own for each case, applied with a bad commit; nothing may be written to the cluster but what the
+ *  case allows. */
 async function badCommit(
   name: string,
   files: Record<string, string>,

@@ -1,4 +1,5 @@
-// Programs for other systems: their form, and what the emulators of Debian can start. Its Wine (8.0) lacks a library that Bun needs. A whole agent for arm64 takes a commit to a cluster.
+// Programs for other systems: their form, and what the emulators of Debian can start. Its Wine (8.0) lacks a library
+// that Bun needs. A whole agent for arm64 takes a commit to a cluster.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

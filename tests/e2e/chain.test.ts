@@ -1,4 +1,5 @@
-// One cluster, from a commit to the API server and back: what arrives, what one change costs, what is pruned and what never is.
+// One cluster, from a commit to the API server and back: what arrives, what one change costs, what is pruned and what
+// never is.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { CLUSTER_START_TIMEOUT_MS, eventually } from '../support/kube-cluster.ts'
 import { agentWrites, configMapYaml, deploymentYaml, requestText, type Scenario, serviceYaml, startScenario } from '../support/scenario.ts'

@@ -1,5 +1,6 @@
-// The compiled server and the compiled agent with a real Kubernetes API: killed, frozen and killed again while revisions are applied. What the API server's audit log
-// says counts: nothing of ours was ever deleted. SKERRY_CHAOS_CLUSTER_ROUNDS (default 30).
+// The compiled server and the compiled agent with a real Kubernetes API: killed, frozen and killed again while
+// revisions are applied. What the API server's audit log says counts: nothing of ours was ever deleted.
+// SKERRY_CHAOS_CLUSTER_ROUNDS (default 30).
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { cpSync } from 'node:fs'
 import { seededRandom } from '../../shared/runtime/random.ts'

@@ -1,5 +1,5 @@
-// An agent that speaks garbage at every endpoint of the compiled server, while a healthy one beside it goes on. Prints what each attack cost. SKERRY_CHAOS_ATTACK_MS
-// (default 1000) is how long each lasts.
+// An agent that speaks garbage at every endpoint of the compiled server, while a healthy one beside it goes on. Prints
+// what each attack cost. SKERRY_CHAOS_ATTACK_MS (default 1000) is how long each lasts.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { type ChaosFleet, type ProcessSize, processSize, startChaosFleet } from '../support/chaos-fleet.ts'
 import { ATTACKS, connectRaw, type HostileAgent, joinHostile, type RawConnection } from '../support/hostile-client.ts'
@@ -8,9 +8,11 @@ import { createWakeProbe, latencyText, type WakeProbe } from '../support/wake-pr
 
 const ATTACK_MS = Number(process.env['SKERRY_CHAOS_ATTACK_MS'] ?? 1_000)
 setDefaultTimeout(60_000 + ATTACK_MS * 10)
-/** The server holds some 130 MB by itself; bodies that come in are 96 MiB at most (AR2), what is made of them is garbage until it is collected. */
+/** The server holds some 130 MB by itself; bodies that come in are 96 MiB at most (AR2), what is made of them is
+ *  garbage until it is collected. */
 const RSS_MB_MAX = 450
-/** A change is with the healthy agent some 10 ms after it was made, on an idle machine. The attackers share its two processors. */
+/** A change is with the healthy agent some 10 ms after it was made, on an idle machine. The attackers share its two
+ *  processors. */
 const WAKE_MS_MAX = 3_000
 /** Connections of the probe and of the healthy agent. */
 const FDS_MORE_MAX = 20

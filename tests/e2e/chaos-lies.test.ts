@@ -1,5 +1,6 @@
-// A server that lies to real agents in every way that HTTP and the protocol allow, with the right key and without. Nothing false is ever held, no agent dies, its
-// memory stays bounded, it does not hammer, and it catches up by itself when it hears the truth again.
+// A server that lies to real agents in every way that HTTP and the protocol allow, with the right key and without.
+// Nothing false is ever held, no agent dies, its memory stays bounded, it does not hammer, and it catches up by itself
+// when it hears the truth again.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { type ChaosFleet, processSize, startChaosFleet } from '../support/chaos-fleet.ts'
 import { LIES, type Lie, type LyingServer, startLyingServer } from '../support/lying-server.ts'

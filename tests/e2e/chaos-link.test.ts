@@ -1,5 +1,6 @@
-// Bad links and frozen processes between a real server and real agents: connections that are cut at every byte, late, slow, half open or refused, and either side
-// stopped (SIGSTOP) for longer than the other is patient. SKERRY_CHAOS_LINK_MS (default 12000) is how long links are bad.
+// Bad links and frozen processes between a real server and real agents: connections that are cut at every byte, late,
+// slow, half open or refused, and either side stopped (SIGSTOP) for longer than the other is patient.
+// SKERRY_CHAOS_LINK_MS (default 12000) is how long links are bad.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { type ChaosFleet, processSize, startChaosFleet } from '../support/chaos-fleet.ts'

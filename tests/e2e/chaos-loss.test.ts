@@ -1,5 +1,6 @@
-// Files that are not what their process left: power loss, copies put back, two agents with one key, a full disk, for real server and agents. Afterwards every replica
-// is what the server says and nothing was deleted. SKERRY_CHAOS_LOSSES (default 6) is how often power fails.
+// Files that are not what their process left: power loss, copies put back, two agents with one key, a full disk, for
+// real server and agents. Afterwards every replica is what the server says and nothing was deleted. SKERRY_CHAOS_LOSSES
+// (default 6) is how often power fails.
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { cpSync, existsSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +15,8 @@ import { createSyncSite, type SyncSite } from '../support/sync-site.ts'
 
 const LOSSES = Number(process.env['SKERRY_CHAOS_LOSSES'] ?? 6)
 setDefaultTimeout(120_000 + LOSSES * 10_000)
-/** A minute is six seconds: that is how long an agent rests that must refetch twice in a row, or whose server waits for a person. */
+/** A minute is six seconds: that is how long an agent rests that must refetch twice in a row, or whose server waits for
+ *  a person. */
 const SHORT_MINUTES = { timeScale: 10, waitSeconds: 2 }
 const IMPATIENT = { ...SHORT_MINUTES, mayGoBack: true }
 const random = seededRandom(77)
@@ -127,7 +129,8 @@ test.skipIf(postgresIsWanted())(
       await Bun.sleep(300)
       await confirm()
     }
-    // Whether an agent knew more of these losses is a matter of milliseconds. Of this one both do: they have what the file loses, and Git does not tell it again.
+    // Whether an agent knew more of these losses is a matter of milliseconds. Of this one both do: they have what the
+    // file loses, and Git does not tell it again.
     await chaos.commit()
     await settledWhile(chaos, confirm)
     chaos.git.setDown(true)

@@ -1,5 +1,6 @@
-// The charts on a real API server: every object of the matrix passes strict validation, a namespace of Pod Security "restricted" admits every Pod, and an
-// installation by helm becomes ready on kwok's nodes and leaves nothing but the volumes.
+// The charts on a real API server: every object of the matrix passes strict validation, a namespace of Pod Security
+// "restricted" admits every Pod, and an installation by helm becomes ready on kwok's nodes and leaves nothing but the
+// volumes.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { clusterBinary } from '../../scripts/local-cluster/binaries.ts'

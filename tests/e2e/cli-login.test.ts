@@ -1,4 +1,5 @@
-// `skerry login` against Dex: by a browser of this machine, by device code, and by the JWT of a pipeline; renewal, logout.
+// `skerry login` against Dex: by a browser of this machine, by device code, and by the JWT of a pipeline; renewal,
+// logout.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
 // Properties of every page of the dashboard: axe finds nothing in either theme, no page is wider than its window from a
-// telephone to a wall, at 200 percent and below a path of a proxy, the keyboard reaches everything, and nothing moves for a
-// person who asks for less motion.
+// telephone to a wall, at 200 percent and below a path of a proxy, the keyboard reaches everything, and nothing moves
+// for a person who asks for less motion.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { demoSites } from '../../server/dev/demo-content.ts'

@@ -1,6 +1,6 @@
-// The dashboard over a real agent and a real API server: a person signs in with a provider, joins the cluster by the printed
-// command, sees objects break and heal, reads differences and logs, confirms deletions, and nothing is lost while the agent
-// or the server is away.
+// The dashboard over a real agent and a real API server: a person signs in with a provider, joins the cluster by the
+// printed command, sees objects break and heal, reads differences and logs, confirms deletions, and nothing is lost
+// while the agent or the server is away.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
-// The dashboard in a real browser, over the real server and simulated sites that speak the real protocol: a person signs in,
-// sees changes without a reload, acts, loses the connection and comes back. An error on the console, a refused request and a
-// violation of the content policy fail the file.
+// The dashboard in a real browser, over the real server and simulated sites that speak the real protocol: a person
+// signs in, sees changes without a reload, acts, loses the connection and comes back. An error on the console, a
+// refused request and a violation of the content policy fail the file.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

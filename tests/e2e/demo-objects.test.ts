@@ -1,4 +1,5 @@
-// Real manifests of twenty and more kinds, as people wrote them: all of it arrives and becomes healthy, by our word and by kubectl's.
+// Real manifests of twenty and more kinds, as people wrote them: all of it arrives and becomes healthy, by our word and
+// by kubectl's.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { demoRepository } from '../../scripts/local-cluster/demo-repository.ts'
 import type { ObjectView } from '../../shared/model/views.ts'

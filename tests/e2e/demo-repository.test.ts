@@ -1,5 +1,6 @@
-// The demo's repository against a real API server by kubectl alone: what it holds, and what of it can become healthy on kwok's nodes. When
-// this fails after a new Kubernetes version, the lists in demo-repository.ts want a look, not Skerry.
+// The demo's repository against a real API server by kubectl alone: what it holds, and what of it can become healthy on
+// kwok's nodes. When this fails after a new Kubernetes version, the lists in demo-repository.ts want a look, not
+// Skerry.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

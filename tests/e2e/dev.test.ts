@@ -1,4 +1,5 @@
-// `skerry dev --demo-data` as a person starts it: a link that signs in once, a fleet that joins by itself, and nothing left behind.
+// `skerry dev --demo-data` as a person starts it: a link that signs in once, a fleet that joins by itself, and nothing
+// left behind.
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'

@@ -1,4 +1,5 @@
-// The runbook "The server is lost", as an operator does it: an encrypted archive, its key, an agent that knows newer revisions, and a person who confirms.
+// The runbook "The server is lost", as an operator does it: an encrypted archive, its key, an agent that knows newer
+// revisions, and a person who confirms.
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -46,7 +47,8 @@ test.skipIf(postgresIsWanted())(
     await fleet.startServer()
     agent.resume()
 
-    // The plan's text may name no cluster: a server that reads the repository before the agent calls has the newer commit, too.
+    // The plan's text may name no cluster: a server that reads the repository before the agent calls has the newer
+    // commit, too.
     const waits = async () => {
       const { clusters } = await fleet.api<RestorePlanView>('/restore')
       return clusters.some(({ cluster, behind, heard }) => cluster === 'oslo' && behind !== null && heard)

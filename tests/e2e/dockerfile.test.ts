@@ -1,5 +1,5 @@
-// There is no Docker here, so the images are checked by what they would hold: the files of the final stage's COPY lines and nothing else, as
-// the user it names, with one writable folder.
+// There is no Docker here, so the images are checked by what they would hold: the files of the final stage's COPY lines
+// and nothing else, as the user it names, with one writable folder.
 import { expect, test } from 'bun:test'
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

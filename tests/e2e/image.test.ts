@@ -1,4 +1,5 @@
-// The OCI images of scripts/image: other people's tools read them, a real runtime runs them as a Pod would, and the same files make the same bytes.
+// The OCI images of scripts/image: other people's tools read them, a real runtime runs them as a Pod would, and the
+// same files make the same bytes.
 import { beforeAll, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// The binary reads large pages in a Worker, which is a part of it that only a compiled server can miss: a cluster of 5,000 objects is fetched in parts and by sums.
+// The binary reads large pages in a Worker, which is a part of it that only a compiled server can miss: a cluster of
+// 5,000 objects is fetched in parts and by sums.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { SUM_BYTES } from '../../shared/protocol/refetch.ts'

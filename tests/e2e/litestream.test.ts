@@ -1,4 +1,5 @@
-// Litestream beside a running server, as docs/how-to/back-up-and-restore.md describes it: the fleet store of another machine, seconds old, beside copies of keys and content.
+// Litestream beside a running server, as docs/how-to/back-up-and-restore.md describes it: the fleet store of another
+// machine, seconds old, beside copies of keys and content.
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { cpSync, existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// The agent as a service of a node with a real systemd: installed, hardened, restarted, upgraded, removed, while it takes commits to a cluster.
+// The agent as a service of a node with a real systemd: installed, hardened, restarted, upgraded, removed, while it
+// takes commits to a cluster.
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { copyFileSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

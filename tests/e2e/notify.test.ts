@@ -1,4 +1,5 @@
-// Notifications of a real server: a commit that cannot be rendered, a server that is killed, and the commit that mends it.
+// Notifications of a real server: a commit that cannot be rendered, a server that is killed, and the commit that mends
+// it.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import { CLUSTER_START_TIMEOUT_MS, eventually } from '../support/kube-cluster.ts'

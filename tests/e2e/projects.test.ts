@@ -1,4 +1,5 @@
-// A tenant tries to leave its project, with a real server, agent and API server: by what it writes, and by what it commits.
+// A tenant tries to leave its project, with a real server, agent and API server: by what it writes, and by what it
+// commits.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { CLUSTER_START_TIMEOUT_MS, eventually } from '../support/kube-cluster.ts'
 import { configMapYaml, repositoryYaml, type Scenario, serviceYaml, startScenario } from '../support/scenario.ts'

@@ -1,4 +1,5 @@
-// A real Prometheus scrapes a real server and the probes of an agent, and runs every expression of the alert rules and of the dashboard.
+// A real Prometheus scrapes a real server and the probes of an agent, and runs every expression of the alert rules and
+// of the dashboard.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -46,7 +47,8 @@ const REPORT: AgentReport = {
 }
 
 const folder = createDataFolder('skerry-prometheus')
-/** A fleet with objects in every state, whose first agent reported its metrics; its server then works, asks and tells. */
+/** A fleet with objects in every state, whose first agent reported its metrics; its server then works, asks and tells.
+ */
 async function fillFleet(): Promise<void> {
   const path = join(folder.path, 'fleet.sqlite')
   await fillSqlite(path, { clusters: 12, services: 5, objects: 200, nowMs: systemClock.nowMs() })

@@ -1,5 +1,5 @@
-// The compiled server and agent do their whole work where a container would put them: a read-only root of just their files, uid 65532, no /dev, no /tmp, no
-// environment, nothing writable but the data folder.
+// The compiled server and agent do their whole work where a container would put them: a read-only root of just their
+// files, uid 65532, no /dev, no /tmp, no environment, nothing writable but the data folder.
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,5 @@
-// The reconciler on a real API server with real controllers: what Kubernetes does to objects, and what is healed, left alone, pruned.
+// The reconciler on a real API server with real controllers: what Kubernetes does to objects, and what is healed, left
+// alone, pruned.
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { SERVICE_LABEL } from '../../shared/kube/marks.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'

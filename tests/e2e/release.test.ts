@@ -1,4 +1,5 @@
-// The folder of a release: other people's programs read its packages, verify its signatures and push its images, and a second run makes the same files.
+// The folder of a release: other people's programs read its packages, verify its signatures and push its images, and a
+// second run makes the same files.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
 import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,5 @@
-// Archives of backups in a real S3-compatible storage, SeaweedFS: the compiled program stores, lists, verifies and restores them, with no more rights than the documentation names.
+// Archives of backups in a real S3-compatible storage, SeaweedFS: the compiled program stores, lists, verifies and
+// restores them, with no more rights than the documentation names.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { createHash, randomBytes } from 'node:crypto'
 import { existsSync, writeFileSync } from 'node:fs'

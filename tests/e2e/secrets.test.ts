@@ -1,4 +1,5 @@
-// Secrets that the server cannot read, on a real API server with a real server and agent: files of SOPS from Git to objects, Sealed Secrets and External Secrets with their own CRDs.
+// Secrets that the server cannot read, on a real API server with a real server and agent: files of SOPS from Git to
+// objects, Sealed Secrets and External Secrets with their own CRDs.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

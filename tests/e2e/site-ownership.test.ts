@@ -1,4 +1,5 @@
-// Who owns what: autoscalers, ignored fields, a ServiceAccount with few rights, objects that move between services or must be made again, CRDs that go after their objects.
+// Who owns what: autoscalers, ignored fields, a ServiceAccount with few rights, objects that move between services or
+// must be made again, CRDs that go after their objects.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { CLUSTER_START_TIMEOUT_MS, eventually } from '../support/kube-cluster.ts'
 import { agentWrites, configMapYaml, deploymentYaml, type Scenario, serviceYaml, startScenario } from '../support/scenario.ts'

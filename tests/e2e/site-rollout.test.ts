@@ -1,4 +1,5 @@
-// A shop is rolled out, breaks, is mended, held, pruned and removed, all through the doors that people have: Git, the two programs, kubectl.
+// A shop is rolled out, breaks, is mended, held, pruned and removed, all through the doors that people have: Git, the
+// two programs, kubectl.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { CLUSTER_START_TIMEOUT_MS, eventually } from '../support/kube-cluster.ts'
 import { agentWrites, configMapYaml, deploymentYaml, type Scenario, serviceYaml, startScenario } from '../support/scenario.ts'

@@ -1,4 +1,5 @@
-// Manifests from every kind of source, by every renderer, into a real cluster: Git over http and ssh, a Helm repository, an OCI registry as a process.
+// Manifests from every kind of source, by every renderer, into a real cluster: Git over http and ssh, a Helm
+// repository, an OCI registry as a process.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,5 @@
-// Two projects, four roles, people of a real OpenID Connect provider and a pipeline: what each may do, and what the log says of it.
+// Two projects, four roles, people of a real OpenID Connect provider and a pipeline: what each may do, and what the log
+// says of it.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { freePort } from '../../scripts/local-cluster/child-process.ts'
 import { Browser, signInAtDex, type Who } from '../../scripts/local-oidc/browser.ts'

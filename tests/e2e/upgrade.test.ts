@@ -1,8 +1,10 @@
-// Compiled programs of earlier builds become those of this one, server first and agents first: no change is missed and nothing is written twice.
+// Compiled programs of earlier builds become those of this one, server first and agents first: no change is missed and
+// nothing is written twice.
 import { expect, test } from 'bun:test'
 import { EARLIER, earlierBuild, lacksEarlier, startUpgradeRun, THIS_BUILD } from '../../scripts/benchmarks/upgrade-run.ts'
 
-/** Each agent has a real API server, which takes 280 MB and two seconds of a processor to start: 50 of them want 20 GB. */
+/** Each agent has a real API server, which takes 280 MB and two seconds of a processor to start: 50 of them want 20 GB.
+ */
 const MANY = Number(process.env['SKERRY_UPGRADE_AGENTS'] ?? 10)
 
 const VARIANTS = [

@@ -1,4 +1,5 @@
-// Waves and hooks on a real API server with real controllers: Jobs that kwok's nodes complete, rollouts that get ready or do not, TTLs that delete.
+// Waves and hooks on a real API server with real controllers: Jobs that kwok's nodes complete, rollouts that get ready
+// or do not, TTLs that delete.
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { annotated, hooked, POLICY, waved } from '../support/hook-fixtures.ts'

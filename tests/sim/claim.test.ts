@@ -1,5 +1,6 @@
-// Random lives of three agents of three registrations in one cluster: started, killed, chosen by a person, with claims deleted and API servers away. Two never enforce side by
-// side, and nobody takes a cluster from an active agent but a person.
+// Random lives of three agents of three registrations in one cluster: started, killed, chosen by a person, with claims
+// deleted and API servers away. Two never enforce side by side, and nobody takes a cluster from an active agent but a
+// person.
 import { expect, test } from 'bun:test'
 import { CLAIM_NAME, CLAIM_NAMESPACE } from '../../agent/reconcile/claim/claim.ts'
 import { ANSWER_WITHIN_MS } from '../../agent/reconcile/claim/claim-keeper.ts'

@@ -1,4 +1,5 @@
-// Data folders of a server and of an agent at several moments of their lives, as copies that a history damages. Built in a process that sees whole files only.
+// Data folders of a server and of an agent at several moments of their lives, as copies that a history damages. Built
+// in a process that sees whole files only.
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Kysely } from 'kysely'
@@ -20,7 +21,8 @@ import { SyncServer } from '../support/sync-world.ts'
 import { createVirtualClock, type VirtualClock } from '../support/virtual-clock.ts'
 import type { FileImage } from './damage-kinds.ts'
 
-/** Oldest first; each but the first has the one before as its past. `in place`: files as versions before made them, all of them still in the log. */
+/** Oldest first; each but the first has the one before as its past. `in place`: files as versions before made them, all
+ *  of them still in the log. */
 export const MOMENTS = ['in place', 'created', 'first', 'later', 'stopped'] as const
 export type Moment = (typeof MOMENTS)[number]
 

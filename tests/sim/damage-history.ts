@@ -1,5 +1,6 @@
-// One history of damage: a data folder at some moment of its life, a damage drawn from the seed, and two starts of its program. The program serves what it should,
-// or it refuses with a code and a remedy; it never dies, and it never does at the second start what it had to do at the first.
+// One history of damage: a data folder at some moment of its life, a damage drawn from the seed, and two starts of its
+// program. The program serves what it should, or it refuses with a code and a remedy; it never dies, and it never does
+// at the second start what it had to do at the first.
 import { cpSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SHARD_COUNT } from '../../server/desired/shard-files.ts'
@@ -103,7 +104,8 @@ function repairLog(): { log: Logger; told: string[] } {
 }
 const REPAIRS = ['shard file', 'a shard file', 'replica ', 'epochs raised']
 
-/** CU5: after a stop in order the rows of a shard file are trusted until the hourly look. Here the next start looks instead. */
+/** CU5: after a stop in order the rows of a shard file are trusted until the hourly look. Here the next start looks
+ *  instead. */
 async function startTheServer(data: string, target: Target): Promise<Outcome> {
   const first = await serveOnce(data, target)
   if (first.kind !== 'serves' || !first.wrong.some((what) => what.includes('shard_damaged'))) return first
@@ -135,7 +137,8 @@ function failureOf(error: unknown): Outcome {
   return { kind: 'refuses', code: error.code, detail: describeError(error) }
 }
 
-/** Of a store that came back older, or lacks a write in a row, there is no other copy: the doctor and the agents notice (RP2), and it is served. */
+/** Of a store that came back older, or lacks a write in a row, there is no other copy: the doctor and the agents notice
+ *  (RP2), and it is served. */
 async function doctorsErrors(dataDir: string, isStore: boolean): Promise<string[]> {
   const report = await examine({ dataDir, store: null }, { clock: systemClock, progress: () => {} })
   return report.findings

@@ -1,4 +1,5 @@
-// What disks, power losses and lying controllers leave of a SQLite file and its log. Pure: bytes in, bytes out, by a seed.
+// What disks, power losses and lying controllers leave of a SQLite file and its log. Pure: bytes in, bytes out, by a
+// seed.
 import type { Random } from '../../shared/runtime/random.ts'
 
 export interface FileImage {

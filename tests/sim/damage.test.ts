@@ -1,4 +1,5 @@
-// A small part of the damages of `scripts/damage`, and what its judge calls wrong. Damaged files are opened in child processes only.
+// A small part of the damages of `scripts/damage`, and what its judge calls wrong. Damaged files are opened in child
+// processes only.
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { z } from 'zod'

@@ -1,4 +1,5 @@
-// What happens to files: damage, loss, power cuts, full disks, backups that come back, copies that live on beside the original.
+// What happens to files: damage, loss, power cuts, full disks, backups that come back, copies that live on beside the
+// original.
 import { existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { openCrdtDb } from '../../shared/adapters/crdt-db.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
@@ -262,8 +263,8 @@ async function backup(run: Run): Promise<void> {
   if (server.up) run.backups.push({ dir: server.backup(), restores: run.restores })
 }
 
-/** k writes back. Sometimes only the fleet store comes from the backup, and the shards know more; not one from before another restore, whose numbers were given
- *  out again since. */
+/** k writes back. Sometimes only the fleet store comes from the backup, and the shards know more; not one from before
+ *  another restore, whose numbers were given out again since. */
 async function restoreServer(run: Run): Promise<void> {
   if (run.backups.length === 0 || run.servers.length > 1) return
   const { server } = run

@@ -1,5 +1,5 @@
-// Disks that are full for a while: every write below a folder fails as SQLite's do, with everything of its transaction undone. Set in the library's own classes,
-// so that the product has no seam for it.
+// Disks that are full for a while: every write below a folder fails as SQLite's do, with everything of its transaction
+// undone. Set in the library's own classes, so that the product has no seam for it.
 import { resolve } from 'node:path'
 import { type Database, openSqlite, type Statement } from '../../shared/adapters/sqlite.ts'
 
@@ -26,7 +26,8 @@ function failWhenFull(db: Database): void {
   }
 }
 
-/** When this file is loaded: a statement that was prepared before would never fail, in the first history of a process alone. */
+/** When this file is loaded: a statement that was prepared before would never fail, in the first history of a process
+ *  alone. */
 function patch(): void {
   const probe = openSqlite(':memory:')
   const database = Object.getPrototypeOf(probe) as Database

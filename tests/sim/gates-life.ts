@@ -1,5 +1,6 @@
-// Random lives of three services with everything that holds work back: yeses, holds, windows, dependencies, drift policies, namespaces, autoscalers, finalizers, refusals, a claim
-// that goes and comes, events and answers in any order. When all of it is over, everything that was held back is done, and nothing had to be found again.
+// Random lives of three services with everything that holds work back: yeses, holds, windows, dependencies, drift
+// policies, namespaces, autoscalers, finalizers, refusals, a claim that goes and comes, events and answers in any
+// order. When all of it is over, everything that was held back is done, and nothing had to be found again.
 import type { ApiFailure } from '../../agent/cluster/cluster.ts'
 import { CLAIM_NAME, CLAIM_NAMESPACE, claimObject } from '../../agent/reconcile/claim/claim.ts'
 import type { ServiceWindows } from '../../agent/reconcile/plan/gates/time-gates.ts'

@@ -1,4 +1,5 @@
-// What all parts of one history share: its folder, its time, its dice, what people ordered, and the trace. Nothing in here is random but by the seed.
+// What all parts of one history share: its folder, its time, its dice, what people ordered, and the trace. Nothing in
+// here is random but by the seed.
 import { createHash, createPrivateKey, createPublicKey } from 'node:crypto'
 import { copyFileSync, mkdirSync, readdirSync, truncateSync, writeFileSync } from 'node:fs'
 import { RESERVE_BYTES } from '../../agent/state/disk-reserve.ts'
@@ -18,7 +19,8 @@ export class World {
   readonly faults: FaultCounts = noFaults()
   /** What must never be seen; found while it happens, told at the end. */
   readonly broken: Broken[] = []
-  /** The content stores of all servers: their files have tests of their own, and content by its hash cannot be an older one. */
+  /** The content stores of all servers: their files have tests of their own, and content by its hash cannot be an older
+   *  one. */
   readonly content = new Map<string, Uint8Array>()
   #generation = 0
 
@@ -46,7 +48,8 @@ export class World {
     this.broken.push({ kind, what })
   }
 
-  /** A folder that was never used, by a path that is the same on every machine: a history runs in its own working directory. */
+  /** A folder that was never used, by a path that is the same on every machine: a history runs in its own working
+   *  directory. */
   nextFolder(name: string): string {
     this.#generation += 1
     return `./${name}-${this.#generation}`
@@ -73,7 +76,8 @@ export interface Broken {
   what: string
 }
 
-/** As it lies on the disk. Shared memory of a database is none of it, and the agent's reserve (RP4) is as good with a hole for its content. */
+/** As it lies on the disk. Shared memory of a database is none of it, and the agent's reserve (RP4) is as good with a
+ *  hole for its content. */
 export function copyFolder(from: string, to: string): void {
   mkdirSync(to, { recursive: true })
   for (const file of readdirSync(from, { withFileTypes: true })) {

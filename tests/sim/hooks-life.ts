@@ -1,5 +1,6 @@
-// Random lives of a service with waves and hooks: revisions, refused requests, cut watches, restarts, other people's hands. No run has two objects, nothing of a later
-// wave is sent before its turn, and when the faults stop the newest revision is whole.
+// Random lives of a service with waves and hooks: revisions, refused requests, cut watches, restarts, other people's
+// hands. No run has two objects, nothing of a later wave is sent before its turn, and when the faults stop the newest
+// revision is whole.
 import type { ApiFailure } from '../../agent/cluster/cluster.ts'
 import { HOOK_RUN_ANNOTATION } from '../../shared/kube/waves.ts'
 import type { Random } from '../../shared/runtime/random.ts'

@@ -11,7 +11,8 @@ import type { Run } from './run.ts'
 import type { SimAgent } from './sim-agent.ts'
 import { dataValue, readServiceRow, rowsOnDisk } from './sim-cluster.ts'
 
-/** What a site may take of its disk: the reserve and the logs of two databases, and the largest revision a few times over (replica, what was applied, what is staged). */
+/** What a site may take of its disk: the reserve and the logs of two databases, and the largest revision a few times
+ *  over (replica, what was applied, what is staged). */
 const FOLDER_BYTES_FIXED = 10 * 1_024 * 1_024
 const FOLDER_ROWS_FACTOR = 10
 /** A lie about its own cluster that a hostile agent got in (steps.ts); an honest one knows nothing of it. */
@@ -41,7 +42,8 @@ async function problemsOf(run: Run, agent: SimAgent): Promise<Broken[]> {
     ]
   if (report.outboxDepth > 0) return [say('lost_status', `has ${report.outboxDepth} rows in its outbox: ${link()}`)]
   return [
-    // Two agents that number their rows alike cannot be told apart by them: what one of them said may stand for what the other did, until it changes.
+    // Two agents that number their rows alike cannot be told apart by them: what one of them said may stand for what
+    // the other did, until it changes.
     ...(run.cloned.has(agent.name) ? [] : await statusProblems(run, agent, clusterId, say)),
     ...clusterProblems(run, agent, expected, say),
     ...boundProblems(run, agent, say),

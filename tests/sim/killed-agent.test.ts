@@ -1,5 +1,6 @@
-// An agent that is killed at every step of its life: before each request, after each request whose answer it never heard, before and after each write to its disk. Whatever
-// the place: nothing is deleted that is wanted, nothing that carries its marks is out of the inventory, and the next life brings all of it to the same end.
+// An agent that is killed at every step of its life: before each request, after each request whose answer it never
+// heard, before and after each write to its disk. Whatever the place: nothing is deleted that is wanted, nothing that
+// carries its marks is out of the inventory, and the next life brings all of it to the same end.
 import { expect, test } from 'bun:test'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'

@@ -1,5 +1,5 @@
-// One life of a process. Until it ends its ports work; from then on nothing that it waits for ever happens, as after kill -9: no handler runs, no file is
-// closed, and what was asked may have been done.
+// One life of a process. Until it ends its ports work; from then on nothing that it waits for ever happens, as after
+// kill -9: no handler runs, no file is closed, and what was asked may have been done.
 import type { Cluster } from '../../agent/cluster/cluster.ts'
 
 const never = <T>(): Promise<T> => new Promise<T>(() => {})

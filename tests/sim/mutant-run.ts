@@ -1,4 +1,5 @@
-// One process of tests/sim/mutations.test.ts: histories of a mutation's kind until one goes wrong, as many as it is told at most. Prints which, and what was found.
+// One process of tests/sim/mutations.test.ts: histories of a mutation's kind until one goes wrong, as many as it is
+// told at most. Prints which, and what was found.
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

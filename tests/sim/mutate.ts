@@ -1,4 +1,5 @@
-// Loaded before a run: breaks the source file of the mutation that is named in the environment, and fails when the text to break is no longer there.
+// Loaded before a run: breaks the source file of the mutation that is named in the environment, and fails when the text
+// to break is no longer there.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ALSO, MUTATIONS, type MutationName } from './mutations.ts'

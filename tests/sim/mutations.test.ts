@@ -1,4 +1,5 @@
-// A simulation that finds nothing may be blind. Each of these mistakes is made on purpose, and must be found; without it the same histories are well.
+// A simulation that finds nothing may be blind. Each of these mistakes is made on purpose, and must be found; without
+// it the same histories are well.
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { MUTATION_NAMES, type MutationName } from './mutations.ts'

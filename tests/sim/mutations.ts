@@ -1,5 +1,5 @@
-// Ways to break the sync on purpose, each a change of source text that a real mistake could make, with the histories in which it must show. The text is replaced while
-// it is loaded (mutate.ts), nothing on the disk changes.
+// Ways to break the sync on purpose, each a change of source text that a real mistake could make, with the histories in
+// which it must show. The text is replaced while it is loaded (mutate.ts), nothing on the disk changes.
 import type { NetworkFault } from './fault-kinds.ts'
 import type { SimOptions } from './simulate.ts'
 

@@ -1,5 +1,5 @@
-// The network of the simulation: what an agent asks reaches its server late, twice, out of order, cut, bent, or not at all; so do the answers, and some of them
-// come from somebody else.
+// The network of the simulation: what an agent asks reaches its server late, twice, out of order, cut, bent, or not at
+// all; so do the answers, and some of them come from somebody else.
 import type { Position } from '../../shared/crdt/position.ts'
 import { parseCursor } from '../../shared/crdt/position.ts'
 import { addHash, EMPTY_HASH, hashText, parseHash, rowHash } from '../../shared/crdt/row-hash.ts'

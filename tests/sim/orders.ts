@@ -1,5 +1,5 @@
-// What people ordered, told apart from what any server or agent remembers: the only judge of a delete. Every publication has a number, which travels as the
-// `commit` of its service row.
+// What people ordered, told apart from what any server or agent remembers: the only judge of a delete. Every
+// publication has a number, which travels as the `commit` of its service row.
 import type { ServiceRow } from '../../shared/model/desired.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 
@@ -45,7 +45,8 @@ export class Orders {
     this.#confirmed.set(number, names === 'all' || before === 'all' ? 'all' : new Set([...(before ?? []), ...names]))
   }
 
-  /** Null if a person confirmed that its data is lost. `row` null: the replica cannot be read, and holds the newest order. */
+  /** Null if a person confirmed that its data is lost. `row` null: the replica cannot be read, and holds the newest
+   *  order. */
   whyNotLost(cluster: string, service: ServiceId, deletionName: string, row: ServiceRow | null): string | null {
     const newest = this.#ofService.get(`${cluster} ${serviceKey(service)}`)?.at(-1)
     const number = row === null ? (newest?.number ?? Number.NaN) : numberOf(row.commit)
@@ -62,14 +63,16 @@ export class Orders {
     this.#held.set(key, Math.max(order.number, this.#held.get(key) ?? 0))
   }
 
-  /** After a fork two servers order what they like, each whole and signed: what only the other one had ordered is no wish of this one. */
+  /** After a fork two servers order what they like, each whole and signed: what only the other one had ordered is no
+   *  wish of this one. */
   isOfAnotherLine(cluster: string, service: ServiceId, name: string, line: string): boolean {
     const naming = (this.#ofService.get(`${cluster} ${serviceKey(service)}`) ?? []).filter(({ names }) => names?.has(name))
     const newest = naming.at(-1)
     return newest !== undefined && newest.line !== line
   }
 
-  /** As `whyNotDelete`, when the replica's file cannot be read any more (a byte of it flipped under the agent, whose cache is whole): the newest order is what it holds. */
+  /** As `whyNotDelete`, when the replica's file cannot be read any more (a byte of it flipped under the agent, whose
+   *  cache is whole): the newest order is what it holds. */
   whyNotDeleteUnseen(cluster: string, service: ServiceId, name: string): string | null {
     const [newest, ...earlier] = (this.#ofService.get(`${cluster} ${serviceKey(service)}`) ?? []).toReversed()
     if (newest === undefined) return 'nobody gave an order for its service'
@@ -79,7 +82,8 @@ export class Orders {
     return earlier.some(({ names }) => names?.has(name)) ? null : `order ${newest.number} did not drop it: nobody had named it before`
   }
 
-  /** Null when somebody wanted it gone; else why this delete is nobody's wish. `row`: of the object's service, as the replica holds it now. */
+  /** Null when somebody wanted it gone; else why this delete is nobody's wish. `row`: of the object's service, as the
+   *  replica holds it now. */
   whyNotDelete(cluster: string, service: ServiceId, name: string, row: ServiceRow | null): string | null {
     if (row === null) return 'the replica holds no row of its service'
     const order = this.#orders.get(numberOf(row.commit))

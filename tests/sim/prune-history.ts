@@ -1,4 +1,5 @@
-// One history of pruning: commits and how they reach a site, crashes, older disks, other people's hands. Everything follows from the seed.
+// One history of pruning: commits and how they reach a site, crashes, older disks, other people's hands. Everything
+// follows from the seed.
 import { copyFileSync, existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Cluster } from '../../agent/cluster/cluster.ts'

@@ -1,5 +1,6 @@
-// Ways to delete what nobody meant to be deleted, each a change of source text that a real mistake could make. The text is replaced while it is loaded, nothing on the disk changes.
-// `firstSeed`: rare ones are looked for near the first life that meets them.
+// Ways to delete what nobody meant to be deleted, each a change of source text that a real mistake could make. The text
+// is replaced while it is loaded, nothing on the disk changes. `firstSeed`: rare ones are looked for near the first
+// life that meets them.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 

@@ -1,4 +1,5 @@
-// What is true in a history of pruning: commits, the server's log of rows with its hand-overs, and the judge who looks at every DELETE as it reaches the API server.
+// What is true in a history of pruning: commits, the server's log of rows with its hand-overs, and the judge who looks
+// at every DELETE as it reaches the API server.
 
 import type { DesiredRevision } from '../../agent/replica/replica.ts'
 import { canonicalJson, setDigest } from '../../shared/kube/canonical.ts'
@@ -12,7 +13,8 @@ import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/
 export const SERVICES: readonly ServiceId[] = ['a', 'b', 'c'].map((service) => ({ project: 'web', service }))
 export const NAMES: readonly string[] = [...Array.from({ length: 10 }, (_, i) => `m${i}`), 'v0', 'v1', 'd0', 'n0', 'k0']
 
-/** By its name: configuration, claims that hold data, a workload that may never be healthy, a Namespace and a CRD in which others may have objects. */
+/** By its name: configuration, claims that hold data, a workload that may never be healthy, a Namespace and a CRD in
+ *  which others may have objects. */
 export function objectOf(name: string, value: string): K8sObject {
   const metadata = { name, namespace: 'default' }
   if (name.startsWith('n')) return { apiVersion: 'v1', kind: 'Namespace', metadata: { name } }

@@ -1,4 +1,5 @@
-// Random lives of a site in which much is pruned: nothing is deleted that nobody meant to be deleted. `scripts/sim --prune --histories 10000` plays many more.
+// Random lives of a site in which much is pruned: nothing is deleted that nobody meant to be deleted. `scripts/sim
+// --prune --histories 10000` plays many more.
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { PRUNE_MUTATIONS, type PruneMutation } from './prune-mutations.ts'

@@ -1,5 +1,5 @@
-// Random lives of one cluster: revisions, other people's hands, refused requests, cut watches, restarts. When the faults stop, the cluster is what
-// the rows say, what is not ours is untouched, and the run has really done something.
+// Random lives of one cluster: revisions, other people's hands, refused requests, cut watches, restarts. When the
+// faults stop, the cluster is what the rows say, what is not ours is untouched, and the run has really done something.
 import type { ApiFailure } from '../../agent/cluster/cluster.ts'
 import { SERVICE_LABEL } from '../../shared/kube/marks.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'

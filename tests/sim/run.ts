@@ -156,7 +156,8 @@ export class Run {
     return this.#count(await server.publish(clusterId, id, row, new Map()))
   }
 
-  /** The same revision or order with a person's yes for the deletions that wait: by name, or, as older servers do, for the revision as a whole. */
+  /** The same revision or order with a person's yes for the deletions that wait: by name, or, as older servers do, for
+   *  the revision as a whole. */
   async confirmPrune(
     to: { server: SimServer; name: string; clusterId: ClusterId },
     id: ServiceId,

@@ -1,5 +1,5 @@
-// An agent as it runs in production, put together by its own root: sync, replica, state and reconciler on real files. Each start is another life; a kill leaves
-// its files as they are at that moment and answers nothing that it waits for.
+// An agent as it runs in production, put together by its own root: sync, replica, state and reconciler on real files.
+// Each start is another life; a kill leaves its files as they are at that moment and answers nothing that it waits for.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Agent, agentFiles, createAgent } from '../../agent/agent.ts'

@@ -1,4 +1,5 @@
-// The Kubernetes of one site: the strict fake, which drifts, fails and is slow by the dice, and in which every write of ours is judged at the moment it is made.
+// The Kubernetes of one site: the strict fake, which drifts, fails and is slow by the dice, and in which every write of
+// ours is judged at the moment it is made.
 
 import { agentFiles } from '../../agent/agent.ts'
 import type { ApiFailure, Cluster } from '../../agent/cluster/cluster.ts'
@@ -60,7 +61,8 @@ export class SimCluster {
     })
   }
 
-  /** What one life of an agent sees of it. `clusterId`: whose rows it may bring; `line`: the server that it listens to. */
+  /** What one life of an agent sees of it. `clusterId`: whose rows it may bring; `line`: the server that it listens to.
+   */
   port(life: Life, dataDir: () => string, clusterId: () => string | null, line: () => string): Cluster {
     const fake = tracedCluster(this.fake, this.#world.trace, this.#name)
     const slowly = async <T>(work: () => Promise<T>): Promise<T> => {

@@ -1,5 +1,5 @@
-// A server as it runs in production: real fleet store, shard files, sessions and routes; its clock, dice and content are the simulation's. Each opening is
-// another life; what a life leaves behind are its files, as a kill leaves them.
+// A server as it runs in production: real fleet store, shard files, sessions and routes; its clock, dice and content
+// are the simulation's. Each opening is another life; what a life leaves behind are its files, as a kill leaves them.
 import { createHash } from 'node:crypto'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,6 @@
-// One history: a seed decides what is ordered, what breaks and when. After the faults every replica must be its cluster's rows, every cluster what its rows say, and
-// every status at the server; what must never happen is noticed when it does.
+// One history: a seed decides what is ordered, what breaks and when. After the faults every replica must be its
+// cluster's rows, every cluster what its rows say, and every status at the server; what must never happen is noticed
+// when it does.
 
 import type { Trace } from '../support/trace.ts'
 import { VIRTUAL_START_MS } from '../support/virtual-clock.ts'
@@ -13,7 +14,8 @@ import { actOnReports, STEPS, type Step, startOrRepair, startServers } from './s
 
 export interface SimOptions {
   seed: number
-  /** An empty folder, the working directory while the history lasts: paths that the product sees are the same on every machine. */
+  /** An empty folder, the working directory while the history lasts: paths that the product sees are the same on every
+   *  machine. */
   dir: string
   agents?: number
   steps?: number

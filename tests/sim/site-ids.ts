@@ -1,5 +1,5 @@
-// cr-sqlite draws the id of a new file from the system's random bytes, and the id travels in pages: here it follows from the seed. Set in the library's own class,
-// so that the product has no seam for it.
+// cr-sqlite draws the id of a new file from the system's random bytes, and the id travels in pages: here it follows
+// from the seed. Set in the library's own class, so that the product has no seam for it.
 import { createHash } from 'node:crypto'
 import { type Database, openSqlite } from '../../shared/adapters/sqlite.ts'
 

@@ -1,5 +1,5 @@
-// What can happen next in a history: people who order things, parts that die and come back, clocks, networks and clusters that misbehave. What happens to files
-// is in file-steps.ts.
+// What can happen next in a history: people who order things, parts that die and come back, clocks, networks and
+// clusters that misbehave. What happens to files is in file-steps.ts.
 
 import { serviceKey } from '../../shared/model/ids.ts'
 import { serviceStatusSchema } from '../../shared/model/status.ts'

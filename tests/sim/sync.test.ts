@@ -8,7 +8,8 @@ import { FAULT_KINDS, noFaults } from './fault-kinds.ts'
 import { type SimOptions, type SimReport, simulate } from './simulate.ts'
 
 const HISTORIES = inLong(300, 150)
-/** Always the same ones: a change that breaks one is found by the change, not by the day. `scripts/sim --seed N` looks for new ones. */
+/** Always the same ones: a change that breaks one is found by the change, not by the day. `scripts/sim --seed N` looks
+ *  for new ones. */
 const FIRST_SEED = 21_600
 
 /** Histories are about files, not about disks. */

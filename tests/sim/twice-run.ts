@@ -1,4 +1,5 @@
-// One process of twice.ts: plays histories and writes the trace of each into a folder. Prints which uses of real time and of unseeded dice it met.
+// One process of twice.ts: plays histories and writes the trace of each into a folder. Prints which uses of real time
+// and of unseeded dice it met.
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// What a simulation finds is worth something only when the seed that found it finds it again. `scripts/sim --twice` plays more.
+// What a simulation finds is worth something only when the seed that found it finds it again. `scripts/sim --twice`
+// plays more.
 import { expect, test } from 'bun:test'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,5 +1,6 @@
-// One seed is one history, whatever the machine does meanwhile: plays histories in a process of their own on a machine as it is, and again in another one, in
-// the reverse order and beside loops that take the processor, and compares the traces byte by byte.
+// One seed is one history, whatever the machine does meanwhile: plays histories in a process of their own on a machine
+// as it is, and again in another one, in the reverse order and beside loops that take the processor, and compares the
+// traces byte by byte.
 import { mkdirSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
@@ -35,7 +36,8 @@ export interface TwiceReport {
 /** A loop ends by itself, should the process that started it be killed. */
 const LOOP_MS_MAX = 600_000
 
-/** Loops that take every processor in turns of `busyMs`, with pauses of `pauseMs` between them. The function ends them. */
+/** Loops that take every processor in turns of `busyMs`, with pauses of `pauseMs` between them. The function ends them.
+ */
 export function startLoad({ busyMs, pauseMs, forMs = LOOP_MS_MAX }: { busyMs: number; pauseMs: number; forMs?: number }): () => void {
   const turn = `for (const until = Date.now() + ${busyMs}; Date.now() < until; );`
   const loop = `for (const end = Date.now() + ${forMs}; Date.now() < end; ) { ${turn} Bun.sleepSync(${pauseMs}) }`

@@ -1,4 +1,5 @@
-// A process of its own for audit-killed.test.ts: writes resources, several at a time, until it is killed; each change commits with its entry of the audit log.
+// A process of its own for audit-killed.test.ts: writes resources, several at a time, until it is killed; each change
+// commits with its entry of the audit log.
 
 import { actAs } from '../../server/store/audit/caller.ts'
 import { connectPostgres, connectSqlite } from '../../server/store/engines/connections.ts'

@@ -1,4 +1,5 @@
-// A process of its own for backup.test.ts: makes a backup, or restores one, and dies at the step given. Without so many steps it ends by itself.
+// A process of its own for backup.test.ts: makes a backup, or restores one, and dies at the step given. Without so many
+// steps it ends by itself.
 import { createBackup } from '../../server/backup/create.ts'
 import { restoreBackup } from '../../server/backup/restore.ts'
 import { openDataFolder } from '../../shared/adapters/data-folder.ts'

@@ -1,4 +1,5 @@
-// The part of a browser that the modules of the dashboard look at when they are loaded. Tests of their state run without one.
+// The part of a browser that the modules of the dashboard look at when they are loaded. Tests of their state run
+// without one.
 const storage = () => {
   const held = new Map<string, string>()
   return {

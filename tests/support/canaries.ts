@@ -1,4 +1,5 @@
-// Recognisable secrets, each for one place where a secret enters, and the search for them in every form that a filter or a program may have given them.
+// Recognisable secrets, each for one place where a secret enters, and the search for them in every form that a filter
+// or a program may have given them.
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// What the failure catalogue is written in: agents with credentials of their own on a real API server, somebody who breaks it, and a clock that says how long
-// each took to notice and to be well again.
+// What the failure catalogue is written in: agents with credentials of their own on a real API server, somebody who
+// breaks it, and a clock that says how long each took to notice and to be well again.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createSiteAnswerer } from '../../agent/ask/site-answerer.ts'

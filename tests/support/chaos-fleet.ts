@@ -1,5 +1,6 @@
-// A fleet to torment: a Git server, a real Skerry server and sync-only agents as processes, fed with commits in which every object carries its round, and the
-// one question at the end: does every replica hold what the server says, and the server what every agent said?
+// A fleet to torment: a Git server, a real Skerry server and sync-only agents as processes, fed with commits in which
+// every object carries its round, and the one question at the end: does every replica hold what the server says, and
+// the server what every agent said?
 import { expect } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -42,7 +43,8 @@ export interface ChaosFleet {
   /** The next round for these services, or for all; tells the server if it can be told. */
   commit(services?: readonly string[]): Promise<number>
   services(): string[]
-  /** Waits until every agent (or that of the site) is at the newest round of every service and has nothing more to say. */
+  /** Waits until every agent (or that of the site) is at the newest round of every service and has nothing more to say.
+   */
   settled(timeoutMs?: number, site?: string): Promise<void>
   /** When all is settled: kills the server to read its truth, compares everything, and starts it again. */
   verify(options?: VerifyOptions): Promise<Verified>

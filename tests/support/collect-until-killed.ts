@@ -1,5 +1,6 @@
-// A process of its own for content-collect.test.ts: one of several that put content into the folder given and collect it, in a time in which each round is hours later,
-// until it is killed. What is referred to are the sets `kept …`, which it puts again and again; all others are nobody's.
+// A process of its own for content-collect.test.ts: one of several that put content into the folder given and collect
+// it, in a time in which each round is hours later, until it is killed. What is referred to are the sets `kept …`,
+// which it puts again and again; all others are nobody's.
 import { collectContent } from '../../server/store/content/content-collect.ts'
 import { contentFilesIn } from '../../server/store/content/content-files.ts'
 import { contentStoreOn } from '../../server/store/content/file-content-store.ts'

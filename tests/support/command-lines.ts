@@ -11,7 +11,8 @@ export function ownCommand(words: readonly string[]): { program: string; rest: r
 
 const FOR_ALL = ['--help', '-h', '--version', '-V', '-v']
 
-/** Null means that the program takes it. `partly`: arguments and values of flags may be left out, as in running text. */
+/** Null means that the program takes it. `partly`: arguments and values of flags may be left out, as in running text.
+ */
 export function commandProblem(program: string, rest: readonly string[], { partly = false } = {}): string | null {
   const root = PROGRAMS[program]
   if (root === undefined) return `there is no program ${program}`

@@ -91,7 +91,8 @@ let namespaces = 0
 
 export type ContractKit = ReturnType<typeof contractKit>
 
-/** Each case has a namespace of its own, so that one server serves all. `harness` and `resources` are there once it has started. */
+/** Each case has a namespace of its own, so that one server serves all. `harness` and `resources` are there once it has
+ *  started. */
 export function contractKit(harness: () => ClusterHarness, resources: () => readonly ApiResource[]) {
   const resource = (kind: string): ApiResource => {
     const found = resources().find((candidate) => candidate.kind === kind)

@@ -1,4 +1,5 @@
-// Random histories of a small fleet, step by step through the port of the store: what people, sources and agents do to the rows that are counted.
+// Random histories of a small fleet, step by step through the port of the store: what people, sources and agents do to
+// the rows that are counted.
 
 import type { StatusWrite } from '../../server/fleet/records.ts'
 import type { Store } from '../../server/store/store.ts'

@@ -1,5 +1,5 @@
-// A browser that people could have, and what must not happen in it: an error on the console, a refused request, a violation
-// of the content policy, a finding of axe, a line that runs out of the window.
+// A browser that people could have, and what must not happen in it: an error on the console, a refused request, a
+// violation of the content policy, a finding of axe, a line that runs out of the window.
 import { existsSync } from 'node:fs'
 import axe from 'axe-core'
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
@@ -9,7 +9,8 @@ const CHROMIUM = process.env['SKERRY_CHROMIUM'] ?? '/usr/bin/chromium'
 export interface WatchedBrowser {
   /** Everything that was wrong in any page of any context, but for what the context expects. */
   readonly wrong: string[]
-  /** `expected`: what a test causes on purpose in this context. A request that is cut fails at any time after, so a context has it as a whole. */
+  /** `expected`: what a test causes on purpose in this context. A request that is cut fails at any time after, so a
+   *  context has it as a whole. */
   context(options?: BrowserContextOptions & { token?: string; expected?: RegExp }): Promise<BrowserContext>
   stop(): Promise<void>
 }

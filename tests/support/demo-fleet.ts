@@ -1,4 +1,5 @@
-// A server with simulated sites that speak the real protocol, and a repository with a service that renders and one that does not.
+// A server with simulated sites that speak the real protocol, and a repository with a service that renders and one that
+// does not.
 import { join } from 'node:path'
 import { waitUntil } from '../../scripts/local-cluster/child-process.ts'
 import { createGitServer, type GitServer } from '../../scripts/local-cluster/git-http-server.ts'

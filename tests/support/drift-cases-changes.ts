@@ -1,4 +1,5 @@
-// Drift corpus: what is ours was changed, removed or replaced. Each is put back by exactly one write, names the paths and who it was.
+// Drift corpus: what is ours was changed, removed or replaced. Each is put back by exactly one write, names the paths
+// and who it was.
 import { crd, thing, twoVersions } from './drift-cases-others.ts'
 import { configMapYaml, deployment } from './drift-cases-values.ts'
 import type { DriftCase } from './drift-site.ts'

@@ -1,4 +1,5 @@
-// Drift corpus: what was sent empty and is taken by others, subresources of custom kinds, other versions, roll-outs, and a fight.
+// Drift corpus: what was sent empty and is taken by others, subresources of custom kinds, other versions, roll-outs,
+// and a fight.
 import { crd, thing } from './drift-cases-others.ts'
 import { configMapYaml, deployment } from './drift-cases-values.ts'
 import type { DriftCase } from './drift-site.ts'

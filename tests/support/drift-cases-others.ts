@@ -1,4 +1,5 @@
-// Drift corpus: what others add to objects of ours, in fields of their own. None of it is drift, and none of it may be taken away.
+// Drift corpus: what others add to objects of ours, in fields of their own. None of it is drift, and none of it may be
+// taken away.
 import { configMapYaml, deployment } from './drift-cases-values.ts'
 import type { DriftCase } from './drift-site.ts'
 

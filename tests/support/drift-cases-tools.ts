@@ -1,4 +1,5 @@
-// Drift corpus: objects that another tool applied before Git had them, autoscalers, rules, admission, and revisions that meet what others did.
+// Drift corpus: objects that another tool applied before Git had them, autoscalers, rules, admission, and revisions
+// that meet what others did.
 import { crd, thing } from './drift-cases-others.ts'
 import { configMapYaml, deployment } from './drift-cases-values.ts'
 import type { DriftCase, DriftSite } from './drift-site.ts'

@@ -1,5 +1,5 @@
-// Drift corpus: what the API server makes of a manifest. Defaults, other spellings of one value, allocated fields: nothing of it is drift, whoever touches the
-// object afterwards.
+// Drift corpus: what the API server makes of a manifest. Defaults, other spellings of one value, allocated fields:
+// nothing of it is drift, whoever touches the object afterwards.
 import type { DriftCase, DriftSite } from './drift-site.ts'
 
 export const deployment = (spec = '', container = '') => `

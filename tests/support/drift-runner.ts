@@ -1,5 +1,6 @@
-// Runs cases of the drift corpus: one agent on one real API server, a namespace and a service for each case, many beside each other. What the agent asked is counted
-// at its own Cluster port; that nothing more was written is asked of the API server's audit log.
+// Runs cases of the drift corpus: one agent on one real API server, a namespace and a service for each case, many
+// beside each other. What the agent asked is counted at its own Cluster port; that nothing more was written is asked of
+// the API server's audit log.
 import type { ApiResource, Cluster, WatchEvent } from '../../agent/cluster/cluster.ts'
 import { objectPath } from '../../agent/cluster/discovery.ts'
 import { isNewer } from '../../agent/cluster/resource-version.ts'

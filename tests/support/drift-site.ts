@@ -1,4 +1,5 @@
-// One namespace of a real API server with a service in it, and the people who change things there behind the agent's back.
+// One namespace of a real API server with a service in it, and the people who change things there behind the agent's
+// back.
 import type { ApiResource } from '../../agent/cluster/cluster.ts'
 import { objectPath } from '../../agent/cluster/discovery.ts'
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
@@ -60,7 +61,8 @@ export interface DriftCase {
   }
   /** Requests of the agent that change something, after the deed. */
   writes: number
-  /** Parts of live objects in the end, by target. Undefined means that the member is not there. Null means that there is no such object. */
+  /** Parts of live objects in the end, by target. Undefined means that the member is not there. Null means that there
+   *  is no such object. */
   live?: Record<string, object | null>
   /** False: what the API server holds in the end is not all that Git says (reported, yielded, refused). */
   same?: false

@@ -1,4 +1,5 @@
-// How much tests prove: `scripts/check --long` plays longer random runs and has the older Kubernetes; every other run proves the same rules on less.
+// How much tests prove: `scripts/check --long` plays longer random runs and has the older Kubernetes; every other run
+// proves the same rules on less.
 import type { KubernetesMinor } from '../../scripts/local-cluster/binaries.ts'
 
 const isLong = process.env['SKERRY_TEST_EXTENT'] === 'long'

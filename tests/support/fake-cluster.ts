@@ -1,7 +1,8 @@
 // A strict Kubernetes API server in memory: the Cluster port for simulation and unit tests, held to the real one by the
-// contract suite. It owns fields, fills in defaults of some kinds (fake-defaults.ts), merges, refuses, finalizes, collects
-// garbage and watches as Kubernetes does. Not there: CRD schemas, admission but by `admit`, the foreground order of a
-// cascading deletion, conversion between versions (only apiVersion is rewritten); fake-field-sets.ts says how lists differ.
+// contract suite. It owns fields, fills in defaults of some kinds (fake-defaults.ts), merges, refuses, finalizes,
+// collects garbage and watches as Kubernetes does. Not there: CRD schemas, admission but by `admit`, the foreground
+// order of a cascading deletion, conversion between versions (only apiVersion is rewritten); fake-field-sets.ts says
+// how lists differ.
 import { failureOf, warningsOf } from '../../agent/cluster/api-failure.ts'
 import type {
   About,
@@ -202,8 +203,9 @@ export class FakeCluster implements Cluster {
   /** What `etcdctl snapshot save` saves. */
   snapshot = (): ObjectsSnapshot => this.#objects.snapshot()
 
-  /** etcd is restored and the API server started again; what is on its way is never answered. `bump`: with a far higher revision, so that all positions are forgotten.
-   *  `isRunning`: the API server ran all the time, so that its lists and watches stay those of before. */
+  /** etcd is restored and the API server started again; what is on its way is never answered. `bump`: with a far higher
+   *  revision, so that all positions are forgotten. `isRunning`: the API server ran all the time, so that its lists and
+   *  watches stay those of before. */
   restore(snapshot: ObjectsSnapshot, { bump = false, isRunning = false }: { bump?: boolean; isRunning?: boolean } = {}): void {
     this.#stale = isRunning ? this.#objects.snapshot() : null
     const revision = bump ? this.#objects.revision + 1_000_000 : snapshot.revision
@@ -219,7 +221,8 @@ export class FakeCluster implements Cluster {
     this.cutWatches()
   }
 
-  /** From now on lists that may come from a watch cache (`fromCache`) are answered by an API server that hears of no later change. */
+  /** From now on lists that may come from a watch cache (`fromCache`) are answered by an API server that hears of no
+   *  later change. */
   lagCaches(): void {
     this.#lagging = structuredClone(this.#cached())
   }
@@ -265,19 +268,22 @@ export class FakeCluster implements Cluster {
     this.#objects.serveAggregated(resource)
   }
 
-  /** An API server that has just started: it does not serve these groups yet, although their CRDs and objects are there. */
+  /** An API server that has just started: it does not serve these groups yet, although their CRDs and objects are
+   *  there. */
   serveAllBut(groups: readonly string[]): void {
     this.#objects.gaps.clear()
     for (const group of groups) this.#objects.gaps.add(group)
     this.cutWatches()
   }
 
-  /** Each event comes this much later: after the answer to the write that it is of, as it often does in a real cluster. */
+  /** Each event comes this much later: after the answer to the write that it is of, as it often does in a real cluster.
+   */
   lagWatches(lagMs: () => number): void {
     this.#watchLagMs = lagMs
   }
 
-  /** Each answer to a read or write comes this much after it was carried out: also after events of that very write, and of later ones. What is on its way comes at once. */
+  /** Each answer to a read or write comes this much after it was carried out: also after events of that very write, and
+   *  of later ones. What is on its way comes at once. */
   lagAnswers(lagMs: (request: FakeRequest) => number): void {
     this.#answerLagMs = lagMs
     this.#hurry.abort()
@@ -286,7 +292,8 @@ export class FakeCluster implements Cluster {
 
   // Others at work. These never fail by injection; a mistake in a test throws.
 
-  /** An update by somebody else: what it changes leaves our entry and enters theirs. A new object where there is none yet. */
+  /** An update by somebody else: what it changes leaves our entry and enters theirs. A new object where there is none
+   *  yet. */
   editAs(manager: string, ref: ObjectRef, mutate: (object: K8sObject) => void, options: { subresource?: string } = {}): K8sObject {
     return this.#objects.edit(manager, ref, mutate, options.subresource)
   }

@@ -1,6 +1,7 @@
-// Field ownership as the API server keeps it in managedFields, for the fake cluster: what an object's fields are as fieldsV1, how an apply
-// merges, who loses what. Less strict than the real thing in three places: lists are atomic unless named here, an Update entry does not list
-// the containers it created ("." of a map), and who fills a map that was applied empty or null takes it from its owner.
+// Field ownership as the API server keeps it in managedFields, for the fake cluster: what an object's fields are as
+// fieldsV1, how an apply merges, who loses what. Less strict than the real thing in three places: lists are atomic
+// unless named here, an Update entry does not list the containers it created ("." of a map), and who fills a map that
+// was applied empty or null takes it from its owner.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 
@@ -219,7 +220,8 @@ export function mergeApplied(live: K8sObject, applied: K8sObject, custom: boolea
   return merge(live, applied, []) as K8sObject
 }
 
-/** Takes the fields out, and the maps and items that this leaves empty. `kept` are the fields that somebody else owns. */
+/** Takes the fields out, and the maps and items that this leaves empty. `kept` are the fields that somebody else owns.
+ */
 export function withoutFields(object: K8sObject, removed: readonly string[], kept: ReadonlySet<string>): K8sObject {
   const result = structuredClone(object)
   const keptPrefixes = new Set([...kept].flatMap((key) => pathOf(key).map((_, index, path) => keyOf(path.slice(0, index + 1)))))

@@ -1,5 +1,5 @@
-// What the fake cluster serves and refuses: built-in kinds, kinds from CRDs, and the few validations that agents meet in practice, in the API
-// server's own words (the contract suite compares them with the real one).
+// What the fake cluster serves and refuses: built-in kinds, kinds from CRDs, and the few validations that agents meet
+// in practice, in the API server's own words (the contract suite compares them with the real one).
 import { z } from 'zod'
 import type { ApiResource } from '../../agent/cluster/cluster.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
@@ -152,7 +152,8 @@ const FIELDS: Record<string, readonly string[]> = {
   Secret: ['apiVersion', 'kind', 'metadata', 'data', 'stringData', 'immutable', 'type'],
 }
 
-/** What the server refuses before it looks at the live object. Order as there: request, types, then validation after the merge. */
+/** What the server refuses before it looks at the live object. Order as there: request, types, then validation after
+ *  the merge. */
 export function checkPatch(object: K8sObject, resource: ApiResource): void {
   const { metadata } = object
   if (metadata.managedFields !== undefined) throw new Refusal(400, 'BadRequest', 'metadata.managedFields must be nil')
@@ -218,7 +219,8 @@ export function schemaOf(objects: readonly K8sObject[], { group, version, kind: 
   return valueAt(found, ['schema', 'openAPIV3Schema']) as Schema | undefined
 }
 
-/** Nulls in an apply of a custom resource: kept where the schema is open or says nullable, a default where it has one, else refused. In labels and annotations, an empty string. */
+/** Nulls in an apply of a custom resource: kept where the schema is open or says nullable, a default where it has one,
+ *  else refused. In labels and annotations, an empty string. */
 export function customNulls(object: K8sObject, schema: Schema | undefined): K8sObject {
   const taken = (value: unknown, at: Schema | undefined, path: readonly string[]): unknown => {
     if (value === null) return nullTaken(object, at, path)

@@ -1,6 +1,6 @@
-// What the fake API server warns of in its answers, in the words of the real one: versions of the API that are deprecated, and Pods
-// against the restricted security standard in a namespace with the label `pod-security.kubernetes.io/warn`. Only what a
-// container lacks that names no security at all is known here.
+// What the fake API server warns of in its answers, in the words of the real one: versions of the API that are
+// deprecated, and Pods against the restricted security standard in a namespace with the label
+// `pod-security.kubernetes.io/warn`. Only what a container lacks that names no security at all is known here.
 import type { ApiResource } from '../../agent/cluster/cluster.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { valueAt } from './fake-kube-kinds.ts'

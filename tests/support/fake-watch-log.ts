@@ -1,4 +1,5 @@
-// The fake cluster's memory of changes: what watches follow, resume from, and lose when it forgets (410 in the real one).
+// The fake cluster's memory of changes: what watches follow, resume from, and lose when it forgets (410 in the real
+// one).
 import type { ApiResource, WatchEvent } from '../../agent/cluster/cluster.ts'
 import { groupOf, type K8sObject } from '../../shared/kube/object.ts'
 
@@ -75,7 +76,8 @@ export class FakeWatchLog {
   }
 }
 
-/** What a watch with these selectors sees of one change. An object that lost its label is sent as it was before, with the new revision. */
+/** What a watch with these selectors sees of one change. An object that lost its label is sent as it was before, with
+ *  the new revision. */
 export function watchEventOf({ before, after, revision }: Change, matches: (object: K8sObject) => boolean): WatchEvent | null {
   if (after !== null && matches(after)) return { kind: 'changed', object: structuredClone(after) }
   if (before === null || !matches(before)) return null

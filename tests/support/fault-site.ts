@@ -1,4 +1,5 @@
-// An agent in the middle of a revision on a real API server, with something between them that can be broken at the n-th write.
+// An agent in the middle of a revision on a real API server, with something between them that can be broken at the n-th
+// write.
 import type { Cluster } from '../../agent/cluster/cluster.ts'
 import { loadKubeCredentials } from '../../agent/cluster/kubeconfig.ts'
 import { createRestCluster } from '../../agent/cluster/rest-cluster.ts'

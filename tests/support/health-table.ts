@@ -35,7 +35,8 @@ export const objectOf = (kind: string, part: Part): K8sObject => {
   return { apiVersion: kind.slice(0, at), kind: kind.slice(at + 1), metadata: { name: 'x' }, ...part } as K8sObject
 }
 
-/** HE4: a test for each document, and one that no rule lacks documents. `fewWords` are configuration, and kinds whose controller reports neither movement nor failure. */
+/** HE4: a test for each document, and one that no rule lacks documents. `fewWords` are configuration, and kinds whose
+ *  controller reports neither movement nor failure. */
 export function testHealthTable(
   rows: readonly Row[],
   rules: Readonly<Record<string, Rule>>,

@@ -1,4 +1,5 @@
-// Renders a chart from files in memory, and the same by helm alone in a folder: what the two give must be the same objects.
+// Renders a chart from files in memory, and the same by helm alone in a folder: what the two give must be the same
+// objects.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createHelmRenderer } from '../../server/render/helm/helm-renderer.ts'

@@ -1,5 +1,5 @@
-// An agent that speaks garbage: raw bytes over TCP, and what a key that the server knows can send. Attacks are data, so that a test runs each in turn and watches
-// what becomes of the server and of everybody else meanwhile.
+// An agent that speaks garbage: raw bytes over TCP, and what a key that the server knows can send. Attacks are data, so
+// that a test runs each in turn and watches what becomes of the server and of everybody else meanwhile.
 import { randomBytes } from 'node:crypto'
 import { zstdCompressSync } from 'node:zlib'
 import type { Socket } from 'bun'

@@ -1,4 +1,5 @@
-// Pages that a broken or hostile server could sign: every row and every word of a good page can be bent, and digest and signature still fit.
+// Pages that a broken or hostile server could sign: every row and every word of a good page can be bent, and digest and
+// signature still fit.
 import { createHash } from 'node:crypto'
 import type { Position } from '../../shared/crdt/position.ts'
 import { checkpointBytes, type Hello } from '../../shared/protocol/frames.ts'

@@ -1,4 +1,5 @@
-// HTTP proxies as sites have them, in this process: they tunnel (CONNECT), forward (absolute form), buffer whole answers, cut what is silent, ask for credentials.
+// HTTP proxies as sites have them, in this process: they tunnel (CONNECT), forward (absolute form), buffer whole
+// answers, cut what is silent, ask for credentials.
 import { createServer, connect as dial, type Socket } from 'node:net'
 
 export interface HttpProxyOptions {

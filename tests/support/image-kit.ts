@@ -1,4 +1,5 @@
-// Images and packages as others read and run them: skopeo, umoci, runc, crun and rpm of Debian, unpacked by scripts/setup --install.
+// Images and packages as others read and run them: skopeo, umoci, runc, crun and rpm of Debian, unpacked by
+// scripts/setup --install.
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { ROOT } from './source-files.ts'
@@ -57,7 +58,8 @@ export interface Bundle {
   start(args: string[], mounts?: Readonly<Record<string, string>>): Container
 }
 
-/** A bundle of the image as a Pod of the charts has it: read-only root, no capabilities, a volume at /data, a folder at /tmp. */
+/** A bundle of the image as a Pod of the charts has it: read-only root, no capabilities, a volume at /data, a folder at
+ *  /tmp. */
 export function bundleOf(layout: string, ref: string, folder: string, runtime: Runtime = 'runc'): Bundle {
   const unpacked = imageTool('umoci', ['unpack', '--image', `${layout}:${ref}`, folder])
   if (unpacked.code !== 0) throw new Error(unpacked.err)

@@ -1,5 +1,6 @@
-// What a site lives through while its agent is killed somewhere: a first revision, drift, a revision that changes, adds, drops, takes over and moves objects, a service that
-// is removed, one that is let go. Told on the fake and on a real API server; whatever the place, the end is the same.
+// What a site lives through while its agent is killed somewhere: a first revision, drift, a revision that changes,
+// adds, drops, takes over and moves objects, a service that is removed, one that is let go. Told on the fake and on a
+// real API server; whatever the place, the end is the same.
 import { SERVICE_LABEL } from '../../shared/kube/marks.ts'
 import { type K8sObject, type ObjectRef, refOf } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'

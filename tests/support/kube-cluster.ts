@@ -1,4 +1,5 @@
-// Real clusters for end-to-end tests: one etcd for the test process, API servers of their own, and waiting for what kubectl shows.
+// Real clusters for end-to-end tests: one etcd for the test process, API servers of their own, and waiting for what
+// kubectl shows.
 import { type KubeCluster, type KubeClusterOptions, startKubeCluster as startCluster } from '../../scripts/local-cluster/local-cluster.ts'
 
 export { type AuditEvent, WRITE_VERBS } from '../../scripts/local-cluster/audit-log.ts'
@@ -8,12 +9,14 @@ export type { KubeCluster, KubeClusterOptions }
 /** Starting takes 5 to 15 s on two busy cores; give hooks that call it this time. */
 export const CLUSTER_START_TIMEOUT_MS = 120_000
 
-/** `SKERRY_TEST_KUBERNETES=older` runs a file that says nothing of it on the older minor: all that the reconciler promises is promised there, too. */
+/** `SKERRY_TEST_KUBERNETES=older` runs a file that says nothing of it on the older minor: all that the reconciler
+ *  promises is promised there, too. */
 const kubernetes = process.env['SKERRY_TEST_KUBERNETES'] === 'older' ? 'older' : 'newest'
 
 export const startKubeCluster = (options: KubeClusterOptions = {}): Promise<KubeCluster> => startCluster({ kubernetes, ...options })
 
-/** Asks again every 100 ms until `check` answers a value other than undefined and false; throws with the last error otherwise. */
+/** Asks again every 100 ms until `check` answers a value other than undefined and false; throws with the last error
+ *  otherwise. */
 export async function eventually<T>(what: string, check: () => Promise<T | undefined | false>, timeoutMs = 30_000): Promise<T> {
   const deadline = performance.now() + timeoutMs
   let last: unknown

@@ -1,5 +1,5 @@
-// Plays nodes and their kubelets: nodes in several conditions that stay as they are, and the statuses and Events of Pods.
-// The scheduler and the controllers beside them are real.
+// Plays nodes and their kubelets: nodes in several conditions that stay as they are, and the statuses and Events of
+// Pods. The scheduler and the controllers beside them are real.
 import type { ApiResource } from '../../agent/cluster/cluster.ts'
 import { objectPath } from '../../agent/cluster/discovery.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'

@@ -1,4 +1,5 @@
-// Renders a kustomization through the renderer, and the same by kustomize and kubectl alone in a plain folder: what they give must be the same objects.
+// Renders a kustomization through the renderer, and the same by kustomize and kubectl alone in a plain folder: what
+// they give must be the same objects.
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { InputRead, RenderInputs } from '../../server/render/inputs.ts'

@@ -1,4 +1,5 @@
-// A server's data folder with one large cluster in it, as a server leaves it, and requests to whatever server serves it then.
+// A server's data folder with one large cluster in it, as a server leaves it, and requests to whatever server serves it
+// then.
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { zstdDecompressSync } from 'node:zlib'

@@ -1,4 +1,5 @@
-// Workers without a process: their own jobs, with everything that goes to them and comes from them as it would be on the channel.
+// Workers without a process: their own jobs, with everything that goes to them and comes from them as it would be on
+// the channel.
 
 import { NO_SOPS_KEYS } from '../../server/access/sops-keys.ts'
 import type { WorkerPool } from '../../server/control/workers/pool.ts'

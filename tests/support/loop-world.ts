@@ -1,4 +1,5 @@
-// The ingest loop alone, on a virtual clock: a store, sources and a renderer that answer at once, or fail as the test says. Nothing is ever published in it.
+// The ingest loop alone, on a virtual clock: a store, sources and a renderer that answer at once, or fail as the test
+// says. Nothing is ever published in it.
 
 import type { ClusterRecord, RenderState, RepositoryState } from '../../server/fleet/records.ts'
 import { createIngest, type IngestDeps } from '../../server/ingest/ingest-loop.ts'
@@ -17,7 +18,8 @@ const stoppable = ({ run }: Workers, world: { stopsWorker: boolean }): Workers =
   run: (job) => (job.method === 'render' && world.stopsWorker ? Promise.reject(new AppError('worker_stopped')) : run(job)),
 })
 
-/** Of each name one Repository, on one host unless `hostOf` says otherwise, and a Service that takes the folder `shop` of it; those of `bare` have none, and never change. */
+/** Of each name one Repository, on one host unless `hostOf` says otherwise, and a Service that takes the folder `shop`
+ *  of it; those of `bare` have none, and never change. */
 export function loopWorld({
   names = ['apps'],
   bare = [] as string[],

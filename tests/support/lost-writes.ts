@@ -1,10 +1,12 @@
-// What power loss, a lying disk, a copied folder or a backup leave of a process's files. All of it while that process is dead.
+// What power loss, a lying disk, a copied folder or a backup leave of a process's files. All of it while that process
+// is dead.
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 
-/** A write-ahead log loses its end, at any byte; the shared memory beside it is gone with the machine. Answers what was cut off. */
+/** A write-ahead log loses its end, at any byte; the shared memory beside it is gone with the machine. Answers what was
+ *  cut off. */
 export function cutWal(database: string, random: Random): number {
   rmSync(`${database}-shm`, { force: true })
   const wal = `${database}-wal`

@@ -1,4 +1,5 @@
-// An issuer of JWTs that a test lets lie: discovery, keys, and tokens with whatever claims and signature the test asks for.
+// An issuer of JWTs that a test lets lie: discovery, keys, and tokens with whatever claims and signature the test asks
+// for.
 import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
 
 export interface LyingIssuer {

@@ -1,5 +1,5 @@
-// A server that lies to its agents: a real HTTP server that stands before a true one, holds its keys, and answers some requests with what it likes better. Lies
-// are data. Without a lie it passes on everything as it is.
+// A server that lies to its agents: a real HTTP server that stands before a true one, holds its keys, and answers some
+// requests with what it likes better. Lies are data. Without a lie it passes on everything as it is.
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { zstdCompressSync } from 'node:zlib'
@@ -16,7 +16,8 @@ export interface Asked {
   body: string
   /** The true server's answer; `plain`: neither compressed nor in parts, if it can be. */
   truth(options?: { plain?: boolean }): Promise<Response>
-  /** The true page with some of it changed, signed by the server's own key again; another answer than a page is left as it is. */
+  /** The true page with some of it changed, signed by the server's own key again; another answer than a page is left as
+   *  it is. */
   bent(change: (page: PageText) => Partial<PageText>, sign?: (bytes: Uint8Array) => string): Promise<Response>
 }
 
@@ -28,7 +29,8 @@ interface PageText {
 
 export interface Lie {
   name: string
-  /** It holds an agent for minutes (a bad link is borne, a Retry-After kept to): one that is started again asks at once. */
+  /** It holds an agent for minutes (a bad link is borne, a Retry-After kept to): one that is started again asks at
+   *  once. */
   restart?: boolean
   /** Null means that this one is answered with the truth. */
   tell(asked: Asked): Promise<Response | null> | Response | null
@@ -180,7 +182,8 @@ const BOMB = Buffer.concat(Array.from({ length: 256 }, () => frame))
 const transfer = (text: string) => pulls(() => new Response('part', { headers: { [TRANSFER_HEADER]: text } }))
 const ID = 'A'.repeat(22)
 
-/** All but an epoch, an ordinal or a version that is ahead of the server's: with the true signature they are its own word that it was set back (RP2). */
+/** All but an epoch, an ordinal or a version that is ahead of the server's: with the true signature they are its own
+ *  word that it was set back (RP2). */
 export const LIES: readonly Lie[] = [
   ...Object.entries(BENT).map(([name, change]) => ({ name: `a page with ${name}`, tell: pulls((asked) => asked.bent(change)) })),
   {

@@ -1,4 +1,5 @@
-// What the documents of the repository hold: fenced blocks, inline code, headings and links, each with its file and line.
+// What the documents of the repository hold: fenced blocks, inline code, headings and links, each with its file and
+// line.
 import { repositoryFiles, type SourceFile } from './source-files.ts'
 
 export const markdownFiles: readonly SourceFile[] = repositoryFiles.filter(({ path }) => path.endsWith('.md'))

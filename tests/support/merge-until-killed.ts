@@ -1,5 +1,6 @@
-// A process that does nothing but merge pages, for a test that kills it: `bun merge-until-killed.ts REPLICA CLUSTER SERVER_KEY PAGES`. Pages lie in a folder,
-// in rounds that each begin with a bootstrap; it begins with the one that its cursor needs.
+// A process that does nothing but merge pages, for a test that kills it: `bun merge-until-killed.ts REPLICA CLUSTER
+// SERVER_KEY PAGES`. Pages lie in a folder, in rounds that each begin with a bootstrap; it begins with the one that its
+// cursor needs.
 import { readdirSync, readFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { createCrdtReplica } from '../../agent/replica/crdt-replica.ts'

@@ -1,4 +1,5 @@
-// A process of its own for store-migration.test.ts: opens the store given and dies in the midst of its migration, when half of the rows are moved.
+// A process of its own for store-migration.test.ts: opens the store given and dies in the midst of its migration, when
+// half of the rows are moved.
 import { connectPostgres, connectSqlite } from '../../server/store/engines/connections.ts'
 import { parsePostgresUrl } from '../../server/store/engines/postgres-url.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'

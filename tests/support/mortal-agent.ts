@@ -1,5 +1,6 @@
-// A reconciler that dies at a chosen place: between any two things that it does to the cluster or to its disk, before a request, or after one whose answer it never
-// hears. What was asked of it before death is not undone; the next life has the same disk and nothing else.
+// A reconciler that dies at a chosen place: between any two things that it does to the cluster or to its disk, before a
+// request, or after one whose answer it never hears. What was asked of it before death is not undone; the next life has
+// the same disk and nothing else.
 import type { Cluster } from '../../agent/cluster/cluster.ts'
 import { createReconciler } from '../../agent/reconcile/reconcile-loop.ts'
 import type { AgentState } from '../../agent/state/agent-state.ts'
@@ -119,7 +120,8 @@ export class MortalAgent {
       .map(({ ref }) => ref.name)
       .sort()
 
-  /** IV8: what carries our marks is in an inventory whenever anybody looks, or, on its way from one service to another, in the rows of the taker. */
+  /** IV8: what carries our marks is in an inventory whenever anybody looks, or, on its way from one service to another,
+   *  in the rows of the taker. */
   checkInventory(live: readonly K8sObject[]): void {
     for (const object of live) {
       const key = refKey(refOf(object))

@@ -1,4 +1,5 @@
-// What fleet queries have to answer, worked out the long way: every row of a generated fleet in memory, one filter after the other, one sort.
+// What fleet queries have to answer, worked out the long way: every row of a generated fleet in memory, one filter
+// after the other, one sort.
 import { type ClusterRows, FleetRows, type FleetShape } from '../../scripts/benchmarks/fleet-rows.ts'
 import { imageTest } from '../../server/fleet/image-filter.ts'
 import type { ObjectQuery, PlacementQuery } from '../../server/store/queries/fleet-queries.ts'

@@ -1,5 +1,5 @@
-// A worker that does what its job is named: to answer, to say something slowly, to work, to hang, to grow, to end, to write what
-// is no message, to ignore that it was cancelled.
+// A worker that does what its job is named: to answer, to say something slowly, to work, to hang, to grow, to end, to
+// write what is no message, to ignore that it was cancelled.
 import { Channel, type Handlers } from '../../server/worker/channel/channel.ts'
 import { ASKED_AT_ONCE_MAX, BEAT_EVERY_MS, FROM_CONTROL } from '../../server/worker/channel/messages.ts'
 import { stdioStream } from '../../server/worker/stdio.ts'

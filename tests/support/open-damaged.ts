@@ -1,4 +1,5 @@
-// A process that opens damaged files of cr-sqlite, as native code may end it: `bun open-damaged.ts FOLDER`. It prints one JSON line for each case.
+// A process that opens damaged files of cr-sqlite, as native code may end it: `bun open-damaged.ts FOLDER`. It prints
+// one JSON line for each case.
 import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openShardFile } from '../../server/desired/shard-file.ts'
@@ -33,7 +34,8 @@ export const DAMAGES: Record<string, (db: Database) => unknown> = {
 const LOG_HEADER_BYTES = 32
 const LOG_FRAME_BYTES = 4_096 + 24
 
-/** As a power loss leaves a file while cr-sqlite creates its tables: the log ends after each of its frames in turn. One of each kind. */
+/** As a power loss leaves a file while cr-sqlite creates its tables: the log ends after each of its frames in turn. One
+ *  of each kind. */
 function cutCreations(dir: string): Array<{ tables: string[]; make: (path: string) => void }> {
   const created = join(dir, 'created.db')
   const { db, close } = openCrdtDb(created)

@@ -1,4 +1,5 @@
-// Refusals in the words of policy engines, operators and admission plugins that the local API servers do not run: the form is theirs, the objects and the planted secrets (`canary`) are ours.
+// Refusals in the words of policy engines, operators and admission plugins that the local API servers do not run: the
+// form is theirs, the objects and the planted secrets (`canary`) are ours.
 import type { K8sObject } from '../../shared/kube/object.ts'
 
 export interface PolicyRefusal {

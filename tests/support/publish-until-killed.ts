@@ -1,4 +1,5 @@
-// A process of its own for publish-replay.test.ts: publishes twice into the folder given and dies where the second one enters the shard.
+// A process of its own for publish-replay.test.ts: publishes twice into the folder given and dies where the second one
+// enters the shard.
 import { join } from 'node:path'
 import { publishRevisions } from '../../server/desired/publisher.ts'
 import { createFileContentStore } from '../../server/store/content/file-content-store.ts'

@@ -1,4 +1,5 @@
-// Generated documents with planted secrets, and the ways in which API servers, policies and controllers print them: Go syntax, JSON, YAML, quotes, differences, cut texts.
+// Generated documents with planted secrets, and the ways in which API servers, policies and controllers print them: Go
+// syntax, JSON, YAML, quotes, differences, cut texts.
 import fc from 'fast-check'
 import type { K8sObject } from '../../shared/kube/object.ts'
 

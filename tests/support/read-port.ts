@@ -1,4 +1,5 @@
-// All that can be read of a fleet store through methods that it had in schema 2 as well: the fixtures in tests/fixtures/store were read with this by the code of that time.
+// All that can be read of a fleet store through methods that it had in schema 2 as well: the fixtures in
+// tests/fixtures/store were read with this by the code of that time.
 
 import { RESOURCE_KINDS } from '../../server/fleet/records.ts'
 import type { Store } from '../../server/store/store.ts'

@@ -1,4 +1,5 @@
-// A process of its own for wal-keeper.test.ts: reads the file given for so long at a time, one read after the other, until it is killed.
+// A process of its own for wal-keeper.test.ts: reads the file given for so long at a time, one read after the other,
+// until it is killed.
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 
 const [path = '', ms = '100'] = process.argv.slice(2)

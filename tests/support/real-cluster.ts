@@ -1,4 +1,5 @@
-// A real API server behind the Cluster port, for the contract suite and for what only a real one can do; the newest minor or an older one. And agents on it.
+// A real API server behind the Cluster port, for the contract suite and for what only a real one can do; the newest
+// minor or an older one. And agents on it.
 import type { ApiResource, Cluster } from '../../agent/cluster/cluster.ts'
 import { objectPath } from '../../agent/cluster/discovery.ts'
 import type { KubeCredentials } from '../../agent/cluster/kube-credentials.ts'

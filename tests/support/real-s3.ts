@@ -1,4 +1,5 @@
-// A real S3-compatible storage as a process: SeaweedFS of scripts/setup --storage, with one bucket, a key that may list, get, put and delete in it, and one that may only read.
+// A real S3-compatible storage as a process: SeaweedFS of scripts/setup --storage, with one bucket, a key that may
+// list, get, put and delete in it, and one that may only read.
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort, startChild, waitUntil } from '../../scripts/local-cluster/child-process.ts'

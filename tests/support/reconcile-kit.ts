@@ -1,4 +1,5 @@
-// One reconciler on any Cluster, fed by a replica in memory: what a test writes as objects arrives as a complete revision.
+// One reconciler on any Cluster, fed by a replica in memory: what a test writes as objects arrives as a complete
+// revision.
 
 import type { Cluster } from '../../agent/cluster/cluster.ts'
 import type { ClaimState } from '../../agent/reconcile/claim/claim-keeper.ts'

@@ -1,4 +1,5 @@
-// Records the wire: `bun tests/support/record-wire.ts`. A real server and the agent's own code exchange what every agent exchanges in its life; keys are fixed.
+// Records the wire: `bun tests/support/record-wire.ts`. A real server and the agent's own code exchange what every
+// agent exchanges in its life; keys are fixed.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// Everything but workloads that an API server refuses: Secrets, ConfigMaps, networking, storage, RBAC, CRDs and custom resources, with planted secrets.
+// Everything but workloads that an API server refuses: Secrets, ConfigMaps, networking, storage, RBAC, CRDs and custom
+// resources, with planted secrets.
 import type { K8sObject } from '../../shared/kube/object.ts'
 import type { RefusalCase } from './refusal-cases.ts'
 import { meta } from './refusal-cases-workloads.ts'

@@ -1,4 +1,5 @@
-// Requests that a real API server refuses or warns about, with planted secrets: `canary` is part of every value that must never leave the agent, and of nothing else.
+// Requests that a real API server refuses or warns about, with planted secrets: `canary` is part of every value that
+// must never leave the agent, and of nothing else.
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { SETTING_CASES } from './refusal-cases-settings.ts'
 import { job, NAMESPACE, pod, statefulSet, WORKLOAD_CASES } from './refusal-cases-workloads.ts'

@@ -1,5 +1,6 @@
-// Refusals of real API servers as files, one for each Kubernetes version: what the server said, and what of it may leave the agent. `bun tests/support/refusal-corpus.ts` records them;
-// review the difference of the column `safe` before you commit it.
+// Refusals of real API servers as files, one for each Kubernetes version: what the server said, and what of it may
+// leave the agent. `bun tests/support/refusal-corpus.ts` records them; review the difference of the column `safe`
+// before you commit it.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -108,7 +109,8 @@ export async function recordRefusals({
     const said = await until(each.name, async () => {
       const answer = stable(await send(each.object, each))
       if (answer.body.includes(words)) return answer
-      // A server that does not know the quota yet creates the object; the next apply would be an update, which no quota refuses.
+      // A server that does not know the quota yet creates the object; the next apply would be an update, which no quota
+      // refuses.
       if (answer.status < 300) await remove(each.object)
       return false
     })
@@ -152,8 +154,8 @@ function stable({
   }
 }
 
-/** What two runs of one version have in common: API servers report the members of a map in any order, and print differences with other spaces in each process, so that nobody
- *  relies on their form. */
+/** What two runs of one version have in common: API servers report the members of a map in any order, and print
+ *  differences with other spaces in each process, so that nobody relies on their form. */
 export function comparable({ name, status, body, warnings, safe }: CorpusEntry): unknown {
   const { message, reason, details } = parseStatus(parsed(body)) ?? {}
   const causes = details?.causes?.map(({ message: text = '', ...cause }) =>

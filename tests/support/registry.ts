@@ -1,4 +1,5 @@
-// A real OCI registry as a process, open or with a password or tokens, and a pusher for artifacts that no tool at hand makes.
+// A real OCI registry as a process, open or with a password or tokens, and a pusher for artifacts that no tool at hand
+// makes.
 import { createHash } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

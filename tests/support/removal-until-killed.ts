@@ -1,4 +1,5 @@
-// A test run of its own for removal-levels.test.ts: places a service in a cluster, deletes it, and dies before the call of the store that is named.
+// A test run of its own for removal-levels.test.ts: places a service in a cluster, deletes it, and dies before the call
+// of the store that is named.
 import type { Store } from '../../server/store/store.ts'
 import { configMap, createIngestKit, SHOP } from './ingest-kit.ts'
 

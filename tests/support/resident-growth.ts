@@ -1,4 +1,5 @@
-// How much larger this process became. Garbage is no growth: it is collected before both looks, and only what stays counts.
+// How much larger this process became. Garbage is no growth: it is collected before both looks, and only what stays
+// counts.
 
 /** From now on, in bytes, whenever it is called. */
 export function residentGrowth(): () => number {

@@ -1,4 +1,5 @@
-// A server with agents whose data folder can be backed up and put back, on virtual time: what a restore does to clusters.
+// A server with agents whose data folder can be backed up and put back, on virtual time: what a restore does to
+// clusters.
 import { cpSync, existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { seededRandom } from '../../shared/runtime/random.ts'

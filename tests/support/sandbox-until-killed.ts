@@ -1,4 +1,5 @@
-// A process that runs one program in the sandbox, for the test that kills it meanwhile. Arguments: the mode, the folder, the program's path, PATH, the program's arguments.
+// A process that runs one program in the sandbox, for the test that kills it meanwhile. Arguments: the mode, the
+// folder, the program's path, PATH, the program's arguments.
 import { createSandbox, type SandboxMode } from '../../server/render/sandbox/runs.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 

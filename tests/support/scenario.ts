@@ -1,4 +1,5 @@
-// The whole chain for end-to-end tests: a Git server, a Skerry server and an agent for each real cluster. Tests read like what a person does.
+// The whole chain for end-to-end tests: a Git server, a Skerry server and an agent for each real cluster. Tests read
+// like what a person does.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -26,7 +27,8 @@ export interface Scenario {
   sites: Record<string, Site>
   /** Commits and tells the server by webhook. */
   push(files: FileChanges, message?: string): Promise<string>
-  /** Waits until every named service (`name` in the default project) is Synced and Healthy in the cluster, at the commit if given. */
+  /** Waits until every named service (`name` in the default project) is Synced and Healthy in the cluster, at the
+   *  commit if given. */
   settled(site: string, services: readonly string[], options?: { commit?: string; timeoutMs?: number }): Promise<void>
   status(site: string, service: string): Promise<PlacementView | undefined>
   stop(): Promise<void>

@@ -1,4 +1,5 @@
-// A server and an agent with marked secrets at every place where one can enter. Everything that they write and send can be searched for them.
+// A server and an agent with marked secrets at every place where one can enter. Everything that they write and send can
+// be searched for them.
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -36,7 +37,8 @@ const DERIVED: Readonly<Record<string, readonly [liquid: string, arrives: string
 export const DERIVED_DATA = Object.fromEntries(Object.entries(DERIVED).map(([name, [, arrives]]) => [name, arrives]))
 const derivedFile = Object.entries(DERIVED).map(([name, [liquid]]) => `  ${name}: "${liquid}"\n`)
 
-/** Of a service with a chart, whose values come from a file in clear, a file of SOPS, and a Config with a value from outside. */
+/** Of a service with a chart, whose values come from a file in clear, a file of SOPS, and a Config with a value from
+ *  outside. */
 const CHART_SECRET = ['values', 'sopsValues', 'outside'] as const
 export const CHART_DATA = Object.fromEntries(CHART_SECRET.map((name) => [name, CANARIES[name]]))
 const CHART = {
@@ -224,7 +226,8 @@ export async function startSealedSite() {
       await eventually('the agent takes over', async () => takeOver(order).kind === 'done')
     },
     forgetMessages: () => void said.splice(0),
-    /** In files of server and agent, in messages and logs. Exempt is what the test gave them, and in clones of the repository its content. */
+    /** In files of server and agent, in messages and logs. Exempt is what the test gave them, and in clones of the
+     *  repository its content. */
     found(): string[] {
       const committed: string[] = [CANARIES.manifest, CANARIES.values]
       const all = Object.values(CANARIES)

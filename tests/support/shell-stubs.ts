@@ -1,4 +1,5 @@
-// What a shell starts: each program that a printed command may name is a stub that prints its name, its arguments and its input.
+// What a shell starts: each program that a printed command may name is a stub that prints its name, its arguments and
+// its input.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { tempDir } from './temp-dir.ts'

@@ -1,4 +1,5 @@
-// Shell text as commands of words, for the tests of documents: quotes, pipes, lists, redirects, substitutions and comments. No expansion.
+// Shell text as commands of words, for the tests of documents: quotes, pipes, lists, redirects, substitutions and
+// comments. No expansion.
 
 const SEPARATORS = new Set(['|', '&', ';', '(', ')', '\n'])
 

@@ -1,4 +1,5 @@
-// The repository's own files as text, for the tests that judge structure. Reads what Git would commit, so that build output never counts.
+// The repository's own files as text, for the tests that judge structure. Reads what Git would commit, so that build
+// output never counts.
 import { existsSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 
@@ -27,7 +28,8 @@ export const typeScriptFiles: readonly SourceFile[] = repositoryFiles.filter(({ 
 /** What runs at a user's site. */
 export const productFiles: readonly SourceFile[] = typeScriptFiles.filter(({ path }) => /^(shared|server|agent|client)\//.test(path))
 
-/** The text with comments blanked out (lines keep their numbers). Strings stay, and a `//` inside one is told from a comment by its quote. */
+/** The text with comments blanked out (lines keep their numbers). Strings stay, and a `//` inside one is told from a
+ *  comment by its quote. */
 export function withoutComments(text: string): string {
   const token = /'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`|\/\*[\s\S]*?\*\/|\/\/[^\n]*/g
   return text.replace(token, (match) => (/^\/[/*]/.test(match) ? match.replace(/[^\n]/g, ' ') : match))

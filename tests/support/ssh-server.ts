@@ -1,4 +1,5 @@
-// Debian's sshd on loopback, as this user, with keys of its own: what a Git server over ssh is. Nobody gets in but by the key that is made here.
+// Debian's sshd on loopback, as this user, with keys of its own: what a Git server over ssh is. Nobody gets in but by
+// the key that is made here.
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from '../../scripts/local-cluster/child-process.ts'

@@ -1,4 +1,5 @@
-// Clusters and join tokens for tests that need a store with something in it. Ids are fixed so that a failure reads well.
+// Clusters and join tokens for tests that need a store with something in it. Ids are fixed so that a failure reads
+// well.
 
 import type { JoinInput } from '../../server/fleet/records.ts'
 import type { Store } from '../../server/store/store.ts'

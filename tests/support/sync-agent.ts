@@ -1,5 +1,6 @@
-// A process of its own for chaos tests: an agent without a cluster. Identity, session, pages, replica, outbox are the real ones; in place of the reconciler it
-// reports each service that arrived, and writes to its journal what must never happen. `bun sync-agent.ts '{…}'`, see SyncAgentOptions.
+// A process of its own for chaos tests: an agent without a cluster. Identity, session, pages, replica, outbox are the
+// real ones; in place of the reconciler it reports each service that arrived, and writes to its journal what must never
+// happen. `bun sync-agent.ts '{…}'`, see SyncAgentOptions.
 import { randomBytes } from 'node:crypto'
 import { appendFileSync, existsSync, mkdirSync, rmSync } from 'node:fs'
 import { createCrdtReplica } from '../../agent/replica/crdt-replica.ts'
@@ -52,7 +53,8 @@ const loop = new SyncLoop({
   waitSeconds: options.waitSeconds ?? 20,
 })
 
-/** What a reconciler would have before its eyes: whole revisions of services that are meant for this site, and never an older one than before. */
+/** What a reconciler would have before its eyes: whole revisions of services that are meant for this site, and never an
+ *  older one than before. */
 function look(changed: readonly ServiceId[]): void {
   const replica = loop.replica()
   if (replica === null) return

@@ -99,7 +99,8 @@ export function createSyncSite(options: SyncAgentOptions): SyncSite {
   }
 }
 
-/** The entry of one line. A kill can tear a line at the edge of a page of the file: such a line counts only if it was a violation. */
+/** The entry of one line. A kill can tear a line at the edge of a page of the file: such a line counts only if it was a
+ *  violation. */
 function journalLine(line: string): JournalLine[] {
   try {
     return line === '' ? [] : [JSON.parse(line) as JournalLine]

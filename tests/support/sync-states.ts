@@ -1,4 +1,5 @@
-// Every state that sync can be in, by name, an event of each kind, and both in words: what the table of tests/unit/sync-state.test.ts is written with.
+// Every state that sync can be in, by name, an event of each kind, and both in words: what the table of
+// tests/unit/sync-state.test.ts is written with.
 import { type PageTask, type SyncEvent, type SyncState, stepSync, syncFailure, type Task } from '../../agent/sync/sync-state.ts'
 
 export const failure = syncFailure('unavailable', 'm', 9)

@@ -1,5 +1,5 @@
-// A server and its agents as they run in production, in one process: real fleet store, shard files, routes, replicas and agent states; only clock,
-// network and dice are the simulation's. A part that is killed comes back from its files.
+// A server and its agents as they run in production, in one process: real fleet store, shard files, routes, replicas
+// and agent states; only clock, network and dice are the simulation's. A part that is killed comes back from its files.
 import { randomBytes } from 'node:crypto'
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// A node with a real systemd as process 1: namespaces of its own, over files of this machine that it changes for itself alone. It shares the network, and needs root.
+// A node with a real systemd as process 1: namespaces of its own, over files of this machine that it changes for itself
+// alone. It shares the network, and needs root.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startChild, waitUntil } from '../../scripts/local-cluster/child-process.ts'
@@ -25,9 +26,10 @@ export const lacksSystemd = (): string | null =>
   !existsSync('/lib/systemd/systemd') ? 'no systemd' : process.getuid?.() !== 0 ? 'needs root' : null
 
 /**
- * Control groups of version 2 alone, below one of this node. No unit that is enabled on this machine: what is left up to basic.target belongs to systemd. A machine-id,
- * because a first boot would enable all installed units; no networkd, because the network is that of this machine. /proc/sys and /sys are read-only: settings of the
- * kernel are those of this machine, too.
+ * Control groups of version 2 alone, below one of this node. No unit that is enabled on this machine: what is left up
+ * to basic.target belongs to systemd. A machine-id, because a first boot would enable all installed units; no networkd,
+ * because the network is that of this machine. /proc/sys and /sys are read-only: settings of the kernel are those of
+ * this machine, too.
  */
 const BOOT = `set -e
 work=$1 shared=$2

@@ -1,12 +1,13 @@
-// A bad network between two real processes: a TCP proxy that counts every byte at the socket (headers included) and cuts, delays, throttles, swallows or refuses.
-// What it does may be changed while connections are open.
+// A bad network between two real processes: a TCP proxy that counts every byte at the socket (headers included) and
+// cuts, delays, throttles, swallows or refuses. What it does may be changed while connections are open.
 import type { Socket, TCPSocketListener } from 'bun'
 
 type Way = 'up' | 'down'
 
 /** All of them for one connection; absent is no trouble. `up` is from the client to the server. */
 export interface LinkRules {
-  /** Both sides see a reset as soon as so many bytes went that way, counted from the connection's start; not a byte more passes. */
+  /** Both sides see a reset as soon as so many bytes went that way, counted from the connection's start; not a byte
+   *  more passes. */
   cutAfterBytes?: Partial<Record<Way, number>>
   /** From the connection's start. */
   cutAfterMs?: number

@@ -1,5 +1,6 @@
-// The trace of a simulated history: a line for everything that happens, with its virtual time. People read the story of a failed history; two runs of one seed
-// are the same history when all their lines are equal. No line holds real time, a path of this machine, or anything random that the seed did not draw.
+// The trace of a simulated history: a line for everything that happens, with its virtual time. People read the story of
+// a failed history; two runs of one seed are the same history when all their lines are equal. No line holds real time,
+// a path of this machine, or anything random that the seed did not draw.
 import { createHash } from 'node:crypto'
 import type { Cluster, WatchEvent } from '../../agent/cluster/cluster.ts'
 import type { AgentState } from '../../agent/state/agent-state.ts'
@@ -34,7 +35,8 @@ export class Trace {
     this.#lines.push(`${this.#nowMs()} ${line}`)
   }
 
-  /** A line for comparisons: a request, an answer, a wake-up. Throws in a history that never comes to rest, so that whatever asked ends there. */
+  /** A line for comparisons: a request, an answer, a wake-up. Throws in a history that never comes to rest, so that
+   *  whatever asked ends there. */
   detail(line: string): void {
     const nowMs = this.#nowMs()
     if (nowMs !== this.#momentMs) {
@@ -102,7 +104,8 @@ export function createTracedClock(seed: number): { clock: SharedClock; trace: Tr
 
 type Method = (...args: unknown[]) => unknown
 
-/** The same port, with every request, answer and watch event in the trace. It adds no turn of the event loop, so that a traced history is the untraced one. */
+/** The same port, with every request, answer and watch event in the trace. It adds no turn of the event loop, so that a
+ *  traced history is the untraced one. */
 export function tracedCluster(cluster: Cluster, trace: Trace, who = 'agent'): Cluster {
   return new Proxy(cluster, {
     get(target, name: keyof Cluster) {

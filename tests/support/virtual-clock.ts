@@ -1,4 +1,5 @@
-// Time that a test moves. Sleepers wake in order of their hour; between two of them everything that can run without waiting has run.
+// Time that a test moves. Sleepers wake in order of their hour; between two of them everything that can run without
+// waiting has run.
 import type { Clock } from '../../shared/runtime/clock.ts'
 
 interface Sleeper {

@@ -1,4 +1,5 @@
-// How long a change takes to a healthy agent, measured while something else happens: from the request that makes the change to the page applied.
+// How long a change takes to a healthy agent, measured while something else happens: from the request that makes the
+// change to the page applied.
 import { readFileSync } from 'node:fs'
 import { percentile } from '../../scripts/benchmarks/figures.ts'
 import type { LocalFleet } from '../../scripts/local-cluster/local-fleet.ts'

@@ -1,4 +1,5 @@
-// An admission and conversion webhook that a test opens, breaks and mends: it answers, is silent, or is not there at all, on one address.
+// An admission and conversion webhook that a test opens, breaks and mends: it answers, is silent, or is not there at
+// all, on one address.
 import { AUTHORITY, SERVER_CERT, SERVER_PRIVATE_KEY } from './test-certs.ts'
 
 type Json = Record<string, unknown>

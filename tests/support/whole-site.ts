@@ -1,4 +1,5 @@
-// A whole agent with its reconciler on a fake cluster, on virtual time, beside a server that can be away or another one.
+// A whole agent with its reconciler on a fake cluster, on virtual time, beside a server that can be away or another
+// one.
 import { randomBytes } from 'node:crypto'
 import { createAgent } from '../../agent/agent.ts'
 import { NO_LOG } from '../../shared/adapters/log-sync.ts'

@@ -1,4 +1,5 @@
-// The parts of the deployments of the corpus: objects with the statuses that kubelets, schedulers and controllers write.
+// The parts of the deployments of the corpus: objects with the statuses that kubelets, schedulers and controllers
+// write.
 import type { K8sObject } from '../../shared/kube/object.ts'
 
 type Part = Record<string, unknown>

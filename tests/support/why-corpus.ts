@@ -1,5 +1,5 @@
-// Broken deployments with known causes: objects with the statuses that kubelets, schedulers and controllers write, and answers of API servers.
-// Texts are those of Kubernetes 1.30 to 1.36.
+// Broken deployments with known causes: objects with the statuses that kubelets, schedulers and controllers write, and
+// answers of API servers. Texts are those of Kubernetes 1.30 to 1.36.
 import {
   claim,
   container,

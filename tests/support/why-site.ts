@@ -1,6 +1,6 @@
-// Runs the real part of the corpus of `skerry why`: one agent on one real API server with its controllers and scheduler, a
-// namespace and a service for each broken deployment, all beside each other. Nodes and kubelets are played: their statuses
-// and Events are written as a kubelet writes them, and everything else happens.
+// Runs the real part of the corpus of `skerry why`: one agent on one real API server with its controllers and
+// scheduler, a namespace and a service for each broken deployment, all beside each other. Nodes and kubelets are
+// played: their statuses and Events are written as a kubelet writes them, and everything else happens.
 import { objectPath } from '../../agent/cluster/discovery.ts'
 import { explain, type WhyObject } from '../../server/fleet/why/explain.ts'
 import { type K8sObject, type ObjectRef, refKey, refOf, refText } from '../../shared/kube/object.ts'
@@ -130,7 +130,8 @@ function keyIn(namespace: string, object: K8sObject): string {
   return refKey({ ...ref, namespace: ref.namespace || namespace })
 }
 
-/** Also of a kind that the cluster does not serve, whose scope nobody knows, and of the namespace that the agent creates. */
+/** Also of a kind that the cluster does not serve, whose scope nobody knows, and of the namespace that the agent
+ *  creates. */
 const keysOf = (namespace: string, objects: readonly K8sObject[]): ReadonlySet<string> =>
   new Set([...objects.flatMap((object) => [keyIn(namespace, object), refKey(refOf(object))]), `/Namespace//${namespace}`])
 

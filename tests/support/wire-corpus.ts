@@ -1,5 +1,6 @@
-// The wire as it was once recorded: real requests and answers of one version, kept as files, with the keys that signed them. `bun tests/support/record-wire.ts`
-// records them; a recorded version is never recorded again once it was released.
+// The wire as it was once recorded: real requests and answers of one version, kept as files, with the keys that signed
+// them. `bun tests/support/record-wire.ts` records them; a recorded version is never recorded again once it was
+// released.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'

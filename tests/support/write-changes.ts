@@ -1,5 +1,5 @@
-// A process that writes into a fleet store until it is killed: transactions that note what they change, some of them undone. What it wrote is in the store itself, in the
-// same transactions: `api_tokens` has a row for each note.
+// A process that writes into a fleet store until it is killed: transactions that note what they change, some of them
+// undone. What it wrote is in the store itself, in the same transactions: `api_tokens` has a row for each note.
 import { connectPostgres } from '../../server/store/engines/connections.ts'
 import { parsePostgresUrl } from '../../server/store/engines/postgres-url.ts'
 import { createStoreDb, type StoreDb } from '../../server/store/store-db.ts'

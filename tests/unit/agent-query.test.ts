@@ -1,4 +1,5 @@
-// `skerry-agent query`: SQL over the state of a site, beside a running agent, bounded, and nothing but reads of its views.
+// `skerry-agent query`: SQL over the state of a site, beside a running agent, bounded, and nothing but reads of its
+// views.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { agentFiles } from '../../agent/agent.ts'
 import { runAgentCli } from '../../agent/cli/agent-cli.ts'

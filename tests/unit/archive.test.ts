@@ -250,7 +250,8 @@ test('SO7 fuzz: of archives with bytes changed, cut, doubled and moved nothing b
   expect(outcomes.refused).toBeGreaterThan(500)
 })
 
-/** In headers mostly, with their checksums put right half of the time: else nothing behind the checksum would ever be reached. */
+/** In headers mostly, with their checksums put right half of the time: else nothing behind the checksum would ever be
+ *  reached. */
 function mutate(bytes: Uint8Array, pick: (below: number) => number): void {
   const block = pick(bytes.length / 512) * 512
   const at = block + pick(512)

@@ -1,4 +1,5 @@
-// The audit log of the admin API: every route that writes leaves exactly one entry of its caller, a write that fails leaves none, and a refused one leaves a denial.
+// The audit log of the admin API: every route that writes leaves exactly one entry of its caller, a write that fails
+// leaves none, and a refused one leaves a denial.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createFleetActions } from '../../server/actions/fleet-actions.ts'
 import type { FleetActions } from '../../server/actions/port.ts'

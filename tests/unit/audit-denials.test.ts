@@ -1,4 +1,5 @@
-// Denials in the audit log are bounded: whoever is refused without an end cannot fill the disk, and is still on the record.
+// Denials in the audit log are bounded: whoever is refused without an end cannot fill the disk, and is still on the
+// record.
 import { expect, test } from 'bun:test'
 import { createAuditTrail, DENIALS_A_DAY } from '../../server/access/audit-trail.ts'
 import { networkOf } from '../../server/http/caller-address.ts'

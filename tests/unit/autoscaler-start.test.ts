@@ -1,4 +1,5 @@
-// At the start of an agent the autoscalers are not known yet: what somebody scaled waits for that moment, and is not set back to what Git says.
+// At the start of an agent the autoscalers are not known yet: what somebody scaled waits for that moment, and is not
+// set back to what Git says.
 import { afterEach, expect, test } from 'bun:test'
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
 import { denied, setup, stopAll, writes } from '../support/reconcile-fixtures.ts'

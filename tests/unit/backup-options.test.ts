@@ -1,4 +1,5 @@
-// What `skerry backup create` is told about the fleet store is read as the server reads it: else a backup would lack a store that the server has in its folder.
+// What `skerry backup create` is told about the fleet store is read as the server reads it: else a backup would lack a
+// store that the server has in its folder.
 import { expect, test } from 'bun:test'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// What many who follow share: how often the store is read for them, when it is read without a wake-up, and how much is kept.
+// What many who follow share: how often the store is read for them, when it is read without a wake-up, and how much is
+// kept.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { Change, FeedChanges, FeedGone } from '../../server/store/feed/change-feed.ts'
 import { ChangeTail, LOOK_MS, READ_MAX, TAIL_CHANGES_MAX } from '../../server/store/feed/change-tail.ts'

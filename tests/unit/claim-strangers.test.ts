@@ -1,4 +1,5 @@
-// Agents of two registrations in one cluster, and a cluster that was removed and joins again: who enforces, and whose objects are whose.
+// Agents of two registrations in one cluster, and a cluster that was removed and joins again: who enforces, and whose
+// objects are whose.
 import { afterEach, describe, expect, test } from 'bun:test'
 import { CLAIM_NAME, CLAIM_NAMESPACE, formerOf } from '../../agent/reconcile/claim/claim.ts'
 import { ANSWER_WITHIN_MS, ASK_AGAIN_MS } from '../../agent/reconcile/claim/claim-keeper.ts'

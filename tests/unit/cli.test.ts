@@ -1,4 +1,5 @@
-// The command line against the real admin API over a real store: what is typed, what is printed, what the exit code says.
+// The command line against the real admin API over a real store: what is typed, what is printed, what the exit code
+// says.
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

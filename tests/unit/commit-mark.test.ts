@@ -1,4 +1,5 @@
-// RC24: the commit annotation on an agent and a fake API server: which commit it names, and that it causes no write of its own.
+// RC24: the commit annotation on an agent and a fake API server: which commit it names, and that it causes no write of
+// its own.
 import { afterEach, expect, test } from 'bun:test'
 import type { ObjectRef } from '../../shared/kube/object.ts'
 import { hook } from '../support/hook-fixtures.ts'

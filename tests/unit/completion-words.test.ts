@@ -1,4 +1,5 @@
-// Words that completion offers: every argument of every command has a source, and names come from the list that the line means.
+// Words that completion offers: every argument of every command has a source, and names come from the list that the
+// line means.
 import { expect, test } from 'bun:test'
 import type { CommandUnknownOpts } from '@commander-js/extra-typings'
 import { PROGRAMS } from '../../scripts/docs-pages/programs.ts'

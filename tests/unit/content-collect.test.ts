@@ -1,4 +1,5 @@
-// ST12 as a property: random interleavings of who puts, refers, lets go, collects (two servers), reads, dies and backs up, step by step of the file system.
+// ST12 as a property: random interleavings of who puts, refers, lets go, collects (two servers), reads, dies and backs
+// up, step by step of the file system.
 import { expect, test } from 'bun:test'
 import { ASIDE_MS, collectContent, YOUNG_MS } from '../../server/store/content/content-collect.ts'
 import { asidePath, contentPath } from '../../server/store/content/content-names.ts'
@@ -28,7 +29,8 @@ function createWorld(seed: number) {
   /** Until when a set counts as young: from the beginning of the last put or refresh that went well. */
   const youngUntilMs = new Map<string, number>()
   const actors = new Set<Actor>()
-  /** Until when somebody is done at the latest: with referring to what was made of now, within the hour; with a backup, within the day. */
+  /** Until when somebody is done at the latest: with referring to what was made of now, within the hour; with a backup,
+   *  within the day. */
   const windows = new Map<Actor, number>()
   const counts = { removed: 0, aside: 0, back: 0, killed: 0, frozen: 0, committed: 0, reads: 0, missed: 0 }
   let nowMs = 1_000 * HOUR

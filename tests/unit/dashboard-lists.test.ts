@@ -1,4 +1,5 @@
-// Lists of the dashboard that are read from the server: pages as one scrolls, and values that are read again when something changed, but not too often.
+// Lists of the dashboard that are read from the server: pages as one scrolls, and values that are read again when
+// something changed, but not too often.
 import { beforeAll, expect, test } from 'bun:test'
 import type { Timer } from '../../server/dashboard/ui/state/resource.ts'
 import { settled, standInForBrowser } from '../support/browser-page.ts'

@@ -1,5 +1,5 @@
-// A session of the dashboard that ends, however it ends, takes with it what was read for its person; the next one in the same
-// tab gets a stream and a fleet of its own.
+// A session of the dashboard that ends, however it ends, takes with it what was read for its person; the next one in
+// the same tab gets a stream and a fleet of its own.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { settled, standInForBrowser } from '../support/browser-page.ts'
 

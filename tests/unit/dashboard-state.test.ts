@@ -1,4 +1,5 @@
-// The state of the dashboard without a browser: marks, windows of long lists, pages of a list that changes, and the events of a stream in pieces.
+// The state of the dashboard without a browser: marks, windows of long lists, pages of a list that changes, and the
+// events of a stream in pieces.
 import { expect, test } from 'bun:test'
 import { EventReader } from '../../client/events.ts'
 import { filterClusters, groupClusters, sortClusters } from '../../server/dashboard/ui/state/cluster-list.ts'

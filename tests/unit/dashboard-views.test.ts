@@ -1,5 +1,5 @@
-// Words and views of the dashboard that need a page around them: what needs a person, what an action reaches, equal events,
-// saved views, revisions that were healthy, and the reads that an outage makes old.
+// Words and views of the dashboard that need a page around them: what needs a person, what an action reaches, equal
+// events, saved views, revisions that were healthy, and the reads that an outage makes old.
 import { beforeAll, expect, test } from 'bun:test'
 import type { Attention } from '../../shared/model/attention.ts'
 import type { EventView } from '../../shared/model/views.ts'

@@ -1,4 +1,5 @@
-// Somebody sets the date while a request is on its way, or while something is kept for a time: only the time that passes counts.
+// Somebody sets the date while a request is on its way, or while something is kept for a time: only the time that
+// passes counts.
 
 import { afterEach, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'

@@ -1,4 +1,5 @@
-// What holds a prune holds every other deletion of a service, too: of objects that are made again, and of the objects of hooks.
+// What holds a prune holds every other deletion of a service, too: of objects that are made again, and of the objects
+// of hooks.
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { annotated, hook, job, jobKey, jobRef, POLICY, succeed } from '../support/hook-fixtures.ts'

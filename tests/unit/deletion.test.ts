@@ -1,4 +1,5 @@
-// What may be deleted, what waits for a person, and under which name it is confirmed: tables over data. RM rules speak of removal orders, PR rules of prunes.
+// What may be deleted, what waits for a person, and under which name it is confirmed: tables over data. RM rules speak
+// of removal orders, PR rules of prunes.
 import { describe, expect, test } from 'bun:test'
 import {
   type Candidate,

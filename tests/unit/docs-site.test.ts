@@ -1,4 +1,5 @@
-// The site of the documents: every page is in the sidebar once, links lead to pages of the site, templates stay as they are.
+// The site of the documents: every page is in the sidebar once, links lead to pages of the site, templates stay as they
+// are.
 import { expect, test } from 'bun:test'
 import { posix } from 'node:path'
 import { siteConfig, sitePages } from '../../scripts/docs-pages/site.ts'

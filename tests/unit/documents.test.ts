@@ -1,4 +1,5 @@
-// README.md and the pages of docs against the product: resources can be applied, fields exist, commands and flags exist, links lead somewhere.
+// README.md and the pages of docs against the product: resources can be applied, fields exist, commands and flags
+// exist, links lead somewhere.
 import { expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join, posix } from 'node:path'
@@ -52,7 +53,8 @@ function manifestProblems({ apiVersion, kind, metadata }: Manifest): string[] {
   return [...(order.kind === 'malformed' ? [order.message] : []), ...(options.kind === 'wrong' ? [options.message] : [])]
 }
 
-/** Values of a chart that its values.yaml does not have; what its schema says of them is shown by tests/contract/charts.test.ts. */
+/** Values of a chart that its values.yaml does not have; what its schema says of them is shown by
+ *  tests/contract/charts.test.ts. */
 function unknownValues(chart: string, values: unknown): string[] {
   const path = `charts/${chart}/values.yaml`
   const text = repositoryFiles.find((file) => file.path === path)?.text ?? ''

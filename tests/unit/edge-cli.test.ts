@@ -1,4 +1,5 @@
-// What a person at the site asks of the running agent: commands, the local socket, and what comes back. No agent runs here; a socket in a folder answers as one would.
+// What a person at the site asks of the running agent: commands, the local socket, and what comes back. No agent runs
+// here; a socket in a folder answers as one would.
 import { afterEach, describe, expect, test } from 'bun:test'
 import { runAgentCli } from '../../agent/cli/agent-cli.ts'
 import { userText } from '../../agent/cli/edge-commands.ts'

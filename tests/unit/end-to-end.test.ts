@@ -1,4 +1,5 @@
-// That no end-to-end test of a server is left out when they run on PostgreSQL, and that the servers of those tests know of it.
+// That no end-to-end test of a server is left out when they run on PostgreSQL, and that the servers of those tests know
+// of it.
 import { expect, test } from 'bun:test'
 import { SQLITE_ONLY, WITH_SERVER } from '../../scripts/end-to-end.ts'
 import { importsOf, type SourceFile, typeScriptFiles } from '../support/source-files.ts'

@@ -1,4 +1,5 @@
-// What somebody reads whose document is not as the schema wants it: never a hint that repeats what was said, always what to write.
+// What somebody reads whose document is not as the schema wants it: never a hint that repeats what was said, always
+// what to write.
 import { expect, test } from 'bun:test'
 import { explainIssues } from '../../shared/model/explain.ts'
 import { applicableSchema } from '../../shared/model/resources.ts'

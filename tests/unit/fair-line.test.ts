@@ -1,4 +1,5 @@
-// Places that callers share: a caller with many slow requests does not hold up one with a few, and cannot fill the line.
+// Places that callers share: a caller with many slow requests does not hold up one with a few, and cannot fill the
+// line.
 import { expect, test } from 'bun:test'
 import { actAs, callerNow } from '../../server/store/audit/caller.ts'
 import { FairLine } from '../../server/store/fair-line.ts'

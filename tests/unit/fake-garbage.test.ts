@@ -1,4 +1,5 @@
-// The garbage collector of the fake cluster, as the one of Kubernetes does it; defaults are compared by cluster-differential.test.ts.
+// The garbage collector of the fake cluster, as the one of Kubernetes does it; defaults are compared by
+// cluster-differential.test.ts.
 import { expect, test } from 'bun:test'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { createFakeCluster } from '../support/fake-cluster.ts'

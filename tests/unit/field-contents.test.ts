@@ -1,4 +1,5 @@
-// AP4, PT: what a field holds is told as precisely as its name: patches, keys of labels, ranges of versions. Also by `skerry render -f`, with the line.
+// AP4, PT: what a field holds is told as precisely as its name: patches, keys of labels, ranges of versions. Also by
+// `skerry render -f`, with the line.
 import { expect, test } from 'bun:test'
 import { specProblems } from '../../server/http/resource-checks.ts'
 import { readResources } from '../../server/local-render/read-job.ts'

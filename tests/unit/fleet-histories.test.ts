@@ -1,4 +1,5 @@
-// Random histories of one service in a fleet: specs, labels, renders, joins, reports and confirmations in any order, each followed by a carried-out plan.
+// Random histories of one service in a fleet: specs, labels, renders, joins, reports and confirmations in any order,
+// each followed by a carried-out plan.
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { REMOVALS_PERCENT_MAX, REMOVALS_SMALL } from '../../server/fleet/guard.ts'

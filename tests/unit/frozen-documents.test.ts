@@ -1,5 +1,6 @@
-// What an upgrade must not change unnoticed: the bytes that are sent for an object, and the name of what we own of a live one. An agent compares both with what it wrote
-// down before: when one differs, nothing is wrong, and everything is applied.
+// What an upgrade must not change unnoticed: the bytes that are sent for an object, and the name of what we own of a
+// live one. An agent compares both with what it wrote down before: when one differs, nothing is wrong, and everything
+// is applied.
 import { expect, test } from 'bun:test'
 import { ownedHash } from '../../agent/reconcile/snapshot/fields/owned-fields.ts'
 import { readWanted, type WantedContext, wantedNamespace } from '../../agent/reconcile/snapshot/wanted.ts'

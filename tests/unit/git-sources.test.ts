@@ -1,4 +1,5 @@
-// The deciding parts of Git sources, by tables: names of refs, answers of servers, addresses, .gitmodules, what the program says.
+// The deciding parts of Git sources, by tables: names of refs, answers of servers, addresses, .gitmodules, what the
+// program says.
 import { describe, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import { BatchReader } from '../../server/sources/git/cat-file.ts'

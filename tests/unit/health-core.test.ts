@@ -1,5 +1,5 @@
-// The documents that kstatus tests itself with (kubernetes-sigs/cli-utils pkg/kstatus/status/status_compute_test.go), as facts, and what is said here of each: where the two differ on purpose, the
-// row says why.
+// The documents that kstatus tests itself with (kubernetes-sigs/cli-utils pkg/kstatus/status/status_compute_test.go),
+// as facts, and what is said here of each: where the two differ on purpose, the row says why.
 import { expect, test } from 'bun:test'
 import { type HealthOptions, healthOf } from '../../shared/kube/health.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'

@@ -1,4 +1,5 @@
-// What well-known controllers say of databases, queues, search, storage and backups, by the words of their own API types, and the health that it means.
+// What well-known controllers say of databases, queues, search, storage and backups, by the words of their own API
+// types, and the health that it means.
 import { DATA_RULES } from '../../shared/kube/health-data.ts'
 import {
   conditions,

@@ -1,4 +1,5 @@
-// What well-known controllers say of deliveries, promotions and jobs, by the words of their own API types, and the health that it means.
+// What well-known controllers say of deliveries, promotions and jobs, by the words of their own API types, and the
+// health that it means.
 import { DELIVERY_RULES } from '../../shared/kube/health-delivery.ts'
 import {
   conditions,

@@ -1,4 +1,5 @@
-// What well-known controllers say of gateways, routes and meshes, by the words of their own API types, and the health that it means.
+// What well-known controllers say of gateways, routes and meshes, by the words of their own API types, and the health
+// that it means.
 import { NETWORK_RULES } from '../../shared/kube/health-network.ts'
 import { conditions, nothing, type Part, paused, type Row, says, state, testHealthTable } from '../support/health-table.ts'
 

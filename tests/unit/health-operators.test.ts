@@ -1,4 +1,5 @@
-// Kinds of well-known operators: most share one rule, whose documents are one table; the others have documents of their own.
+// Kinds of well-known operators: most share one rule, whose documents are one table; the others have documents of their
+// own.
 import { describe, expect, test } from 'bun:test'
 import { healthOf } from '../../shared/kube/health.ts'
 import { STATUS_GRACE_MS } from '../../shared/kube/health-object.ts'

@@ -1,4 +1,5 @@
-// What well-known controllers say of certificates, secrets, scaling, monitoring and policies, by the words of their own API types, and the health that it means.
+// What well-known controllers say of certificates, secrets, scaling, monitoring and policies, by the words of their own
+// API types, and the health that it means.
 import { expect, test } from 'bun:test'
 import { healthOf } from '../../shared/kube/health.ts'
 import { PLATFORM_RULES } from '../../shared/kube/health-platform.ts'

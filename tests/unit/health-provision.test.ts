@@ -1,4 +1,5 @@
-// What well-known controllers say of clouds, clusters and operators, by the words of their own API types, and the health that it means.
+// What well-known controllers say of clouds, clusters and operators, by the words of their own API types, and the
+// health that it means.
 import { PROVISION_RULES } from '../../shared/kube/health-provision.ts'
 import { conditions, nothing, paused, phase, type Row, ready, says, state, testHealthTable } from '../support/health-table.ts'
 

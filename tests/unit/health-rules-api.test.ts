@@ -1,4 +1,5 @@
-// HealthRules from a file to the store and back, by the API and the command line: one of the fleet, and one of a project.
+// HealthRules from a file to the store and back, by the API and the command line: one of the fleet, and one of a
+// project.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createTestAdmin, type TestAdmin } from '../support/admin-app.ts'
 import { runTestCli } from '../support/cli-run.ts'

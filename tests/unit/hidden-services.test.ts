@@ -1,4 +1,5 @@
-// AZ4: what agents write about other services, as a caller sees it who may not read them. The texts come from the code that writes them.
+// AZ4: what agents write about other services, as a caller sees it who may not read them. The texts come from the code
+// that writes them.
 import { expect, test } from 'bun:test'
 import { blockedBy } from '../../agent/reconcile/plan/gates/dependencies.ts'
 import { describeProblem } from '../../agent/reconcile/plan/problem-text.ts'

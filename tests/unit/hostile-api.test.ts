@@ -1,5 +1,5 @@
-// The API as a tenant attacks it: every route that reads, every document that a route takes, and what one caller may use up. New routes and
-// kinds are attacked without a change here.
+// The API as a tenant attacks it: every route that reads, every document that a route takes, and what one caller may
+// use up. New routes and kinds are attacked without a change here.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createCallers } from '../../server/access/callers.ts'
 import type { UserSessions } from '../../server/access/oidc/user-sessions.ts'

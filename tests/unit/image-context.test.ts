@@ -1,4 +1,5 @@
-// What `docker build` is sent of the clone (.dockerignore), against what the Dockerfiles copy of it. There is no Docker here.
+// What `docker build` is sent of the clone (.dockerignore), against what the Dockerfiles copy of it. There is no Docker
+// here.
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

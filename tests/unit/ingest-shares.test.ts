@@ -1,4 +1,5 @@
-// Projects share the workers of ingest: one that renders for minutes, or whose Git servers are slow, does not delay others.
+// Projects share the workers of ingest: one that renders for minutes, or whose Git servers are slow, does not delay
+// others.
 import { expect, test } from 'bun:test'
 import { loopWorld } from '../support/loop-world.ts'
 

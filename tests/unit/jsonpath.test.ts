@@ -1,4 +1,5 @@
-// `-o jsonpath=…` against kubectl: each line below is what kubectl 1.32 prints for the Pod, and a kubectl on this machine is asked again.
+// `-o jsonpath=…` against kubectl: each line below is what kubectl 1.32 prints for the Pod, and a kubectl on this
+// machine is asked again.
 import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -49,7 +49,8 @@ const failureWith = (failure: Partial<ApiFailure>): ApiFailure => ({
 
 /** A server that answers with the given replies in turn, then never again. */
 class Script {
-  /** What each request asked for: "start", or the position it resumed from; "list" for a page; "check" for a consistent read of no object. */
+  /** What each request asked for: "start", or the position it resumed from; "list" for a page; "check" for a consistent
+   *  read of no object. */
   readonly asked: string[] = []
   held = 0
   /** Answers to the next checks of a position; without one the server has reached it. */

@@ -1,4 +1,5 @@
-// Remote bases without a network: which addresses kustomizations may write, how their content enters the tree, and the limits at their edges.
+// Remote bases without a network: which addresses kustomizations may write, how their content enters the tree, and the
+// limits at their edges.
 import { describe, expect, test } from 'bun:test'
 import { baseFolder, baseName, parseBaseName, parseRemote, type RemoteBase, shownBase } from '../../server/render/kustomize/remote.ts'
 import { relativePath } from '../../server/render/kustomize/remote-trees.ts'

@@ -1,4 +1,5 @@
-// Templates that nobody means well with: by a grammar, by changes to good ones, and by hand. None throws, none runs long, none tells a value.
+// Templates that nobody means well with: by a grammar, by changes to good ones, and by hand. None throws, none runs
+// long, none tells a value.
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { RenderInputs } from '../../server/render/inputs.ts'

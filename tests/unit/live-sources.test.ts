@@ -1,4 +1,5 @@
-// Objects that the labelled watches do not show, because their label was removed or they are gone, and nobody puts that right: what happens to them is noticed all the same.
+// Objects that the labelled watches do not show, because their label was removed or they are gone, and nobody puts that
+// right: what happens to them is noticed all the same.
 import { afterEach, describe, expect, test } from 'bun:test'
 import { readGapMs } from '../../agent/reconcile/snapshot/watch/follow-ups.ts'
 import { SERVICE_LABEL } from '../../shared/kube/marks.ts'

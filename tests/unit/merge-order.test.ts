@@ -1,4 +1,5 @@
-// The order in which layers win, held against a model that only knows a list: the last one that names a variable has it.
+// The order in which layers win, held against a model that only knows a list: the last one that names a variable has
+// it.
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { settingsFor } from '../../server/render/overrides-of.ts'

@@ -1,4 +1,5 @@
-// What users of Argo CD and Flux write instead, as files that `skerry apply -f` takes; and what is said when a new field is misspelt.
+// What users of Argo CD and Flux write instead, as files that `skerry apply -f` takes; and what is said when a new
+// field is misspelt.
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// What `apply` tells of relabelled clusters and of services with other targets, before and after it is done; and that the plan which follows does just that.
+// What `apply` tells of relabelled clusters and of services with other targets, before and after it is done; and that
+// the plan which follows does just that.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { leavingTally, moveOf, whyLeavingWaits } from '../../server/fleet/moves.ts'
 import { planService } from '../../server/fleet/plan-service.ts'

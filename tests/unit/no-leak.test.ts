@@ -1,6 +1,6 @@
 // No planted secret in anything that leaves the agent: log lines, statuses, drifts, events, the local status page, the
-// Kubernetes Events that it writes, and answers to every question but logs. One agent on the fake cluster, and everything
-// that can go wrong with its objects.
+// Kubernetes Events that it writes, and answers to every question but logs. One agent on the fake cluster, and
+// everything that can go wrong with its objects.
 import { afterEach, expect, test } from 'bun:test'
 import { failedLine } from '../../agent/ask/answer-lines.ts'
 import { AskRefused } from '../../agent/ask/ask-desk.ts'

@@ -1,4 +1,5 @@
-// RC25 on an agent and a fake API server with schemas: a null that means something arrives, one that the schema refuses does not stop its object, and neither is written again.
+// RC25 on an agent and a fake API server with schemas: a null that means something arrives, one that the schema refuses
+// does not stop its object, and neither is written again.
 import { afterEach, expect, test } from 'bun:test'
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
 import { isClaim, setup, stopAll, writes } from '../support/reconcile-fixtures.ts'

@@ -1,4 +1,5 @@
-// Who owns, names and has what in force, among a thousand services: asked without a look at those whom it does not concern.
+// Who owns, names and has what in force, among a thousand services: asked without a look at those whom it does not
+// concern.
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { recallService } from '../../agent/reconcile/apply/remember.ts'
 import { ServiceModel } from '../../agent/reconcile/snapshot/service-model.ts'

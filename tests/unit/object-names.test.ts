@@ -1,4 +1,5 @@
-// Names, labels and annotations that no API server takes; tests/contract/object-names-real.test.ts holds the same rules against real ones.
+// Names, labels and annotations that no API server takes; tests/contract/object-names-real.test.ts holds the same rules
+// against real ones.
 import { describe, expect, test } from 'bun:test'
 import { nameFaults } from '../../server/render/object-names.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'

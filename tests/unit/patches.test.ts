@@ -1,4 +1,5 @@
-// Which objects a patch is of, what is wrong with patches, and the patterns of their targets. What they do to an object is held against kubectl in tests/contract.
+// Which objects a patch is of, what is wrong with patches, and the patterns of their targets. What they do to an object
+// is held against kubectl in tests/contract.
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { specProblems } from '../../server/http/resource-checks.ts'

@@ -1,4 +1,5 @@
-// What a plan does about one object in each situation, and what it leaves alone. Views are written by hand: nothing is fetched, nothing waits.
+// What a plan does about one object in each situation, and what it leaves alone. Views are written by hand: nothing is
+// fetched, nothing waits.
 import { describe, expect, test } from 'bun:test'
 import type { ApiFailure, ApiResource } from '../../agent/cluster/cluster.ts'
 import { OPEN } from '../../agent/reconcile/plan/gates/gates.ts'

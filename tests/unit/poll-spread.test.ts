@@ -1,4 +1,5 @@
-// Many repositories on one server: when each is asked, on a virtual clock, with the real loop and a store and sources that answer at once.
+// Many repositories on one server: when each is asked, on a virtual clock, with the real loop and a store and sources
+// that answer at once.
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import type { RepositoryState } from '../../server/fleet/records.ts'
 import { createIngest, type IngestDeps } from '../../server/ingest/ingest-loop.ts'

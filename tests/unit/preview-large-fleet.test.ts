@@ -1,4 +1,5 @@
-// Removal previews in a fleet of 10,000 clusters: what is equal is evaluated once, and other work has its turn in between.
+// Removal previews in a fleet of 10,000 clusters: what is equal is evaluated once, and other work has its turn in
+// between.
 import { expect, test } from 'bun:test'
 import { createRemovalPlans } from '../../server/actions/removal-plans.ts'
 import { encodeRenderedSet } from '../../server/desired/rendered-set.ts'
@@ -18,7 +19,8 @@ const CLUSTERS = 10_000
 const REGIONS = 8
 const SLICE_MS_MAX = 20
 
-/** Each look at the clock costs a millisecond, as if each step did; `longestMs` is the longest time without a turn for others. */
+/** Each look at the clock costs a millisecond, as if each step did; `longestMs` is the longest time without a turn for
+ *  others. */
 function steppedClock() {
   let nowMs = 0
   let [turnMs, longestMs, done] = [0, 0, false]

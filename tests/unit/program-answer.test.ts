@@ -1,4 +1,5 @@
-// What a program said: kept on the disk when it made something, in memory when it refused, and not at all when it was ended.
+// What a program said: kept on the disk when it made something, in memory when it refused, and not at all when it was
+// ended.
 import { expect, test } from 'bun:test'
 import { createRenderCache } from '../../server/render/cache/renders.ts'
 import { runPipeline } from '../../server/render/pipeline.ts'

@@ -1,4 +1,5 @@
-// Which addresses, objects and ServiceAccounts a Project covers: tables, with the ways in which a tenant would try to get around them.
+// Which addresses, objects and ServiceAccounts a Project covers: tables, with the ways in which a tenant would try to
+// get around them.
 import { expect, test } from 'bun:test'
 import { type Bounds, boundsIn, boundsSchema, refuseAccount, refuseNamespaceMarks, refuseObject } from '../../shared/model/bounds.ts'
 import { projectSpecSchema } from '../../shared/model/projects.ts'

@@ -1,4 +1,5 @@
-// Projects by the API and the command line: written, shown, enforced when resources of theirs are written, narrowed, and deleted.
+// Projects by the API and the command line: written, shown, enforced when resources of theirs are written, narrowed,
+// and deleted.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createTestAdmin, type TestAdmin } from '../support/admin-app.ts'
 import { runTestCli } from '../support/cli-run.ts'

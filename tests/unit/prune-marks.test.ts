@@ -1,4 +1,5 @@
-// What other tools' annotations and labels say about an object: who has it, whether it may be deleted, and what holds one that is going.
+// What other tools' annotations and labels say about an object: who has it, whether it may be deleted, and what holds
+// one that is going.
 import { describe, expect, test } from 'bun:test'
 import { liveObjectOf } from '../../agent/reconcile/snapshot/watch/live-object.ts'
 import { deletionText, stuckAdvice } from '../../shared/kube/deletion.ts'

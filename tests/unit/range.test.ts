@@ -1,4 +1,5 @@
-// Which version of a chart, tag or artifact a range takes; what helm itself says is in tests/contract/helm-source.test.ts.
+// Which version of a chart, tag or artifact a range takes; what helm itself says is in
+// tests/contract/helm-source.test.ts.
 import { expect, test } from 'bun:test'
 import { greatestVersion, noVersion } from '../../server/sources/range.ts'
 

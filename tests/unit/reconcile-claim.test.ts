@@ -1,4 +1,5 @@
-// The claim over restarts and copies: an agent that starts again where it ran writes nothing, and of two that could be the same one the later wins.
+// The claim over restarts and copies: an agent that starts again where it ran writes nothing, and of two that could be
+// the same one the later wins.
 import { describe, expect, test } from 'bun:test'
 import { CLAIM_NAME, CLAIM_NAMESPACE, PAST_MAX, type WrittenClaim } from '../../agent/reconcile/claim/claim.ts'
 import { FakeCluster } from '../support/fake-cluster.ts'

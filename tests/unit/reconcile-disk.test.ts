@@ -1,4 +1,5 @@
-// A state that cannot be written for a while: what the file says is what counts, and nothing is stuck when there is space again.
+// A state that cannot be written for a while: what the file says is what counts, and nothing is stuck when there is
+// space again.
 import { afterEach, expect, test } from 'bun:test'
 import type { AgentState } from '../../agent/state/agent-state.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'

@@ -1,4 +1,5 @@
-// What is in force is put back at once, whatever of its revision waits: an earlier stage, a hook, or the health of a wave.
+// What is in force is put back at once, whatever of its revision waits: an earlier stage, a hook, or the health of a
+// wave.
 import { afterEach, expect, test } from 'bun:test'
 import { deployment, hook, ready, waved } from '../support/hook-fixtures.ts'
 import { setup, stopAll } from '../support/reconcile-fixtures.ts'

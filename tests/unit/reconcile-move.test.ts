@@ -1,4 +1,5 @@
-// Objects that go from one service to another, in every order in which the two can learn of it: they are never deleted on the way, and never lost.
+// Objects that go from one service to another, in every order in which the two can learn of it: they are never deleted
+// on the way, and never lost.
 import { afterEach, describe, expect, test } from 'bun:test'
 import { REQUESTS_MAX } from '../../agent/reconcile/requests/request-scheduler.ts'
 import { type K8sObject, type ObjectRef, refOf } from '../../shared/kube/object.ts'

@@ -1,4 +1,5 @@
-// Deadlines that fail something for good, under a clock that somebody sets: only time that passed in this process counts.
+// Deadlines that fail something for good, under a clock that somebody sets: only time that passed in this process
+// counts.
 import { afterEach, describe, expect, test } from 'bun:test'
 import { createFakeCluster } from '../support/fake-cluster.ts'
 import { deployment, hook, hooked, ready } from '../support/hook-fixtures.ts'

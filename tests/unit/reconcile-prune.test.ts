@@ -1,4 +1,5 @@
-// What is deleted when, and what is said while it is not: health, deadlines, annotations, hand-overs, holds, windows, a person at the site.
+// What is deleted when, and what is said while it is not: health, deadlines, annotations, hand-overs, holds, windows, a
+// person at the site.
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'

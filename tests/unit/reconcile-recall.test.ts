@@ -1,4 +1,5 @@
-// Removal orders on the fake API server: what they find where the inventory was lost and only the marks are left to go by, and how they are answered.
+// Removal orders on the fake API server: what they find where the inventory was lost and only the marks are left to go
+// by, and how they are answered.
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { ApiFailure } from '../../agent/cluster/cluster.ts'
 import { SERVICE_LABEL, TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'

@@ -1,4 +1,5 @@
-// What part of a cluster that is slow or fails costs the rest of it: one agent, many services, requests that take their time on a clock that the test moves.
+// What part of a cluster that is slow or fails costs the rest of it: one agent, many services, requests that take their
+// time on a clock that the test moves.
 import { afterEach, expect, test } from 'bun:test'
 import type { ApiFailure } from '../../agent/cluster/cluster.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'

@@ -1,4 +1,5 @@
-// A service without hooks and waves has no phases: nothing of its turns finds, keeps or asks for a position in an order.
+// A service without hooks and waves has no phases: nothing of its turns finds, keeps or asks for a position in an
+// order.
 import { afterEach, expect, spyOn, test } from 'bun:test'
 import * as phaseRounds from '../../agent/reconcile/apply/phase-rounds.ts'
 import * as phases from '../../agent/reconcile/plan/order/phases.ts'

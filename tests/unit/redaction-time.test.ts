@@ -1,4 +1,5 @@
-// Texts of others are as long as others make them: what it costs to redact one grows with its length, and not with its square.
+// Texts of others are as long as others make them: what it costs to redact one grows with its length, and not with its
+// square.
 import { expect, test } from 'bun:test'
 import { safeLog, safeText } from '../../agent/cluster/redact/safe-text.ts'
 import { processorMs } from '../support/processor-time.ts'

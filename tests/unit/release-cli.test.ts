@@ -1,4 +1,5 @@
-// What people see of a release: variants, tools, warnings, clusters that fail, the question about a new tool, and what a cluster serves.
+// What people see of a release: variants, tools, warnings, clusters that fail, the question about a new tool, and what
+// a cluster serves.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { releaseSubject } from '../../server/fleet/plan-service.ts'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'

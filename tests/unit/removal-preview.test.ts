@@ -1,4 +1,5 @@
-// What people are told before a service is removed: the exact objects, those that hold data apart and by name; and that only names which were given go with the order.
+// What people are told before a service is removed: the exact objects, those that hold data apart and by name; and that
+// only names which were given go with the order.
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { confirmedData } from '../../server/actions/removal-plans.ts'
 import { removalText } from '../../server/cli/removal-text.ts'

@@ -1,4 +1,5 @@
-// An alert that wakes somebody up leads to a section that says what to do: for each alert one, and no section for an alert that is gone.
+// An alert that wakes somebody up leads to a section that says what to do: for each alert one, and no section for an
+// alert that is gone.
 import { expect, test } from 'bun:test'
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
 import { anchorsOf, markdownFiles } from '../support/markdown.ts'

@@ -1,4 +1,5 @@
-// Whatever a message quotes of a document, in whichever syntax: no planted secret leaves. More runs with SKERRY_FUZZ_RUNS.
+// Whatever a message quotes of a document, in whichever syntax: no planted secret leaves. More runs with
+// SKERRY_FUZZ_RUNS.
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { clean } from '../../agent/cluster/redact/marks.ts'

@@ -1,4 +1,5 @@
-// What of the texts of a cluster leaves the agent: recorded refusals of real API servers, the words of policy engines, and generated messages that quote generated documents.
+// What of the texts of a cluster leaves the agent: recorded refusals of real API servers, the words of policy engines,
+// and generated messages that quote generated documents.
 import { describe, expect, test } from 'bun:test'
 import { safeLog, safeStatus, safeText } from '../../agent/cluster/redact/safe-text.ts'
 import { describeError } from '../../shared/runtime/loop.ts'

@@ -1,4 +1,5 @@
-// What a person reads of a service's options and dependencies: describe, the API behind it, and the word before a delete.
+// What a person reads of a service's options and dependencies: describe, the API behind it, and the word before a
+// delete.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { dependencyView } from '../../server/fleet/dependency-view.ts'
 import { nextStep } from '../../server/fleet/next-steps.ts'

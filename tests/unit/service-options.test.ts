@@ -1,4 +1,5 @@
-// Every option of a service from the file that a person wrote to what the server keeps and shows: what is taken, what is refused and how that is told, and circles of services.
+// Every option of a service from the file that a person wrote to what the server keeps and shows: what is taken, what
+// is refused and how that is told, and circles of services.
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { toYaml } from '../../shared/adapters/yaml.ts'

@@ -1,4 +1,5 @@
-// AZ4: no list, count, search, event, change or hint names what the caller may not read. Everything of the other project says `hidden`.
+// AZ4: no list, count, search, event, change or hint names what the caller may not read. Everything of the other
+// project says `hidden`.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'

@@ -1,4 +1,5 @@
-// What a person is told to mend: the Service resource, the files, or both; and what is told of a service that has no cluster.
+// What a person is told to mend: the Service resource, the files, or both; and what is told of a service that has no
+// cluster.
 import { expect, test } from 'bun:test'
 import { configsOfService } from '../../server/ingest/render/service-configs.ts'
 import { failedRender } from '../../server/render/object-rows.ts'

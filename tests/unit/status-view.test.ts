@@ -1,4 +1,5 @@
-// What people read of a fleet: one line a state. Whatever is not Synced and Healthy has a reason, a message and a next step.
+// What people read of a fleet: one line a state. Whatever is not Synced and Healthy has a reason, a message and a next
+// step.
 
 import { describe, expect, test } from 'bun:test'
 import { livenessOf, onlineWithinMs } from '../../server/fleet/liveness.ts'

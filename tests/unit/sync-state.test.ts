@@ -4,7 +4,8 @@ import type { ErrorCode } from '../../shared/protocol/error.ts'
 import { ERRORS } from '../../shared/protocol/error-table.ts'
 import { buckets, EVENTS, failure, follow, STATES, shown, shownTask, unproven } from '../support/sync-states.ts'
 
-// Every cell: what the state becomes, then what is done. `same` is the very same state. A missing cell does not compile.
+// Every cell: what the state becomes, then what is done. `same` is the very same state. A missing cell does not
+// compile.
 const TABLE: Record<keyof typeof STATES, Record<SyncEvent['kind'], string>> = {
   joining: {
     joined: 'bare buckets, drop_parts',

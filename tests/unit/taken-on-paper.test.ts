@@ -1,4 +1,5 @@
-// An object that was to go from one service to another, and that the other gave up before it had it: it is nobody's on paper and carries our mark.
+// An object that was to go from one service to another, and that the other gave up before it had it: it is nobody's on
+// paper and carries our mark.
 import { afterEach, expect, test } from 'bun:test'
 import { type K8sObject, refOf } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'

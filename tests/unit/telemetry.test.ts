@@ -1,4 +1,5 @@
-// OT1 to OT4: when telemetry runs, and the spans that an agent reads off its own reports. The wire is held against a real collector in tests/e2e/telemetry.test.ts.
+// OT1 to OT4: when telemetry runs, and the spans that an agent reads off its own reports. The wire is held against a
+// real collector in tests/e2e/telemetry.test.ts.
 import { afterEach, expect, test } from 'bun:test'
 import { ChangeSpans } from '../../agent/observe/change-spans.ts'
 import { openTelemetry } from '../../shared/adapters/telemetry.ts'

@@ -1,4 +1,5 @@
-// Lines and columns of many places in one text, and the renderers that ask for them: never the square of what somebody wrote.
+// Lines and columns of many places in one text, and the renderers that ask for them: never the square of what somebody
+// wrote.
 import { expect, test } from 'bun:test'
 import { problemsOf, warningsOf } from '../../server/render/kustomize/errors.ts'
 import { namedBy } from '../../server/render/kustomize/fields.ts'

@@ -1,4 +1,5 @@
-// `skerry trace`: from an object of a cluster to service, revision, commit and source, and what is said of one that is not there.
+// `skerry trace`: from an object of a cluster to service, revision, commit and source, and what is said of one that is
+// not there.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { Asks } from '../../server/ask/asks.ts'
 import type { OriginView } from '../../shared/model/render-views.ts'

@@ -8,7 +8,8 @@ import { loopWorld } from '../support/loop-world.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
-/** Each once: a commit's services are rendered to put them in order, and what failed for a reason of the moment is rendered anew to be published. */
+/** Each once: a commit's services are rendered to put them in order, and what failed for a reason of the moment is
+ *  rendered anew to be published. */
 const timesOf = (all: ReadonlyArray<{ atMs: number }>) => [...new Set(all.map(({ atMs }) => atMs))]
 
 const failing =

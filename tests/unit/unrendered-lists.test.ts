@@ -1,4 +1,5 @@
-// What people see of a service that could not be rendered from the start: it is listed for each of its targets, and counted.
+// What people see of a service that could not be rendered from the start: it is listed for each of its targets, and
+// counted.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { FailingClusters } from '../../server/fleet/records.ts'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'

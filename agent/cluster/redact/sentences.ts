@@ -5,8 +5,9 @@ import { endOfBrackets } from './go-value.ts'
 import { type Draft, draft, fixed, HOLE_PIECE, type Piece, together } from './pieces.ts'
 import { isQuotedSecret } from './secret-keys.ts'
 
-/** The letter of a group tells what it holds: `n` a name, `o` the name of an object of the kind `n1`, `d` digits, `p` a path, `r` a nested sentence, `e` field
- *  errors, `m` merge errors, `c` conflicts, `g` rules of RBAC, `y` rules of Kyverno, `f` and `u` free text. */
+/** The letter of a group tells what it holds: `n` a name, `o` the name of an object of the kind `n1`, `d` digits, `p` a
+ *  path, `r` a nested sentence, `e` field errors, `m` merge errors, `c` conflicts, `g` rules of RBAC, `y` rules of
+ *  Kyverno, `f` and `u` free text. */
 const SENTENCES: readonly RegExp[] = [
   /^(?<n1>[^\s"]+) "(?<o1>[^"]*)" (?:not found|already exists)$/d,
   /^(?<n1>[^\s"]+)(?: "(?<o1>[^"]*)")? is forbidden: (?<r1>.+)$/ds,

@@ -1,5 +1,5 @@
-// Addresses in texts of others. A password may hold any character, so everything up to the last `@` of an address is its
-// user, and what is left must look like a host. Pure.
+// Addresses in texts of others. A password may hold any character, so everything up to the last `@` of an address is
+// its user, and what is left must look like a host. Pure.
 import { isSafeToken } from './words.ts'
 
 type IsName = (text: string) => boolean

@@ -84,7 +84,8 @@ function endsInName(token: string, isName: (text: string) => boolean): boolean {
 const INSIDE = new RegExp(`[\\p{L}\\p{N}${HOLE}]`, 'u')
 const OUTSIDE = new RegExp(`^[^\\p{L}\\p{N}${HOLE}]*`, 'u')
 
-/** A word between punctuation. Read from both ends: a pattern would look at the rest of each run of punctuation again. */
+/** A word between punctuation. Read from both ends: a pattern would look at the rest of each run of punctuation again.
+ */
 export function punctuated(word: string): { before: string; core: string; after: string } {
   const start = OUTSIDE.exec(word)?.[0].length ?? 0
   let end = word.length

@@ -33,8 +33,8 @@ const gap = (what: string): ApiFailure => ({
 })
 
 /**
- * Null means that discovery shows every kind that can have objects. Else the failure to tell so, or the first gap. Discovery must have been asked just before. `namespacedOnly`: CRDs of
- * cluster-scoped kinds do not count.
+ * Null means that discovery shows every kind that can have objects. Else the failure to tell so, or the first gap.
+ * Discovery must have been asked just before. `namespacedOnly`: CRDs of cluster-scoped kinds do not count.
  */
 export async function findGap(deps: GapsDeps, { namespacedOnly = false } = {}): Promise<ApiFailure | null> {
   return (await gapOfDefinitions(deps, namespacedOnly)) ?? gapOfApiServices(deps)

@@ -1,5 +1,5 @@
-// Carries out the steps of a plan, each as soon as there is a place for it. It decides nothing: each step has its executor, each executor one request or two,
-// and what came of it is a value. One step's failure never stops another.
+// Carries out the steps of a plan, each as soon as there is a place for it. It decides nothing: each step has its
+// executor, each executor one request or two, and what came of it is a value. One step's failure never stops another.
 import { COMMIT_ANNOTATION, REVISION_ANNOTATION, SERVICE_LABEL, TRACKING_ANNOTATION } from '../../../shared/kube/marks.ts'
 import { refKey, refOf } from '../../../shared/kube/object.ts'
 import { serviceKey } from '../../../shared/model/ids.ts'
@@ -94,7 +94,8 @@ function ticketOf(step: StepOf<Sent>, service: string): Ticket {
   return { ...targetOf(step.kind === 'inspect' ? 'read' : 'write', step.resource, step.ref.namespace), service, purpose }
 }
 
-/** RC9: as many at once as get a place. Resolves when all are done, or what had begun when it was pre-empted or stopped. */
+/** RC9: as many at once as get a place. Resolves when all are done, or what had begun when it was pre-empted or
+ *  stopped. */
 export async function execute(steps: readonly Step[], deps: ExecuteDeps): Promise<void> {
   const { scheduler, onResult } = deps
   const service = serviceKey(deps.own.id)
@@ -152,7 +153,8 @@ async function inspect(step: StepOf<'inspect'>, { cluster, firstContacts, list, 
   return { kind: 'inspected', step, contacts }
 }
 
-/** RC12: never an empty apply, which would delete the fields. The resourceVersion guards against a change since the GET. */
+/** RC12: never an empty apply, which would delete the fields. The resourceVersion guards against a change since the
+ *  GET. */
 async function orphan(step: StepOf<'orphan'>, { cluster, own }: Hands): Promise<StepResult> {
   const found = await cluster.get(step.resource, step.ref, { metadataOnly: true })
   if (found.kind === 'absent') return { kind: 'gone', step }

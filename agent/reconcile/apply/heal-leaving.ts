@@ -1,4 +1,5 @@
-// While a revision waits as a whole, the one before is in force: what the new one drops is still the service's, and is put back to what was applied.
+// While a revision waits as a whole, the one before is in force: what the new one drops is still the service's, and is
+// put back to what was applied.
 
 import { planApply } from '../plan/plan.ts'
 import { planView } from '../plan/turn-view.ts'
@@ -7,7 +8,8 @@ import type { ServiceModel } from '../snapshot/service-model.ts'
 import { heldWanted, type Wanted } from '../snapshot/wanted.ts'
 import { absorb, carryOut, isInterrupted } from './rounds.ts'
 
-/** DE3. `leaving`: of the inventory, named by no row; `isOthers`: another service wants it, and gets it. What is left of them to prune planning. */
+/** DE3. `leaving`: of the inventory, named by no row; `isOthers`: another service wants it, and gets it. What is left
+ *  of them to prune planning. */
 export async function healLeaving(
   model: ServiceModel,
   deps: Site & Requests & Storage & Services & Turns & Reports,

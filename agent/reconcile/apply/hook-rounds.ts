@@ -1,4 +1,5 @@
-// Carries out what hooks need: looks at each run, deletes what a former one left, sends its object, and writes down what came of it before anything relies on that.
+// Carries out what hooks need: looks at each run, deletes what a former one left, sends its object, and writes down
+// what came of it before anything relies on that.
 
 import { worksToAnEnd } from '../../../shared/kube/health-working.ts'
 import { type ObjectRef, refKey, refText, versionOf } from '../../../shared/kube/object.ts'

@@ -73,8 +73,8 @@ export class MarkedSearch {
   }
 
   /**
-   * IV6: null means that every kind was searched. Of several failures any one. Services that ask at the same time share one
-   * search. `isHalted`: begin nothing more.
+   * IV6: null means that every kind was searched. Of several failures any one. Services that ask at the same time share
+   * one search. `isHalted`: begin nothing more.
    */
   look(isHalted: () => boolean): Promise<ApiFailure | null> {
     this.#running ??= this.#search(isHalted).finally(() => {

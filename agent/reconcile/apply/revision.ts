@@ -1,4 +1,5 @@
-// Brings a service's model up to its row: the complete revision that the replica holds, kinds that discovery knows now, inventory for all of it.
+// Brings a service's model up to its row: the complete revision that the replica holds, kinds that discovery knows now,
+// inventory for all of it.
 import { type ObjectRef, parseRefKey } from '../../../shared/kube/object.ts'
 import { dependencyKeys } from '../../../shared/model/dependencies.ts'
 import { objectRowId } from '../../../shared/model/desired.ts'
@@ -102,7 +103,8 @@ export const wasRemoved = ({ row, told }: ServiceModel): boolean =>
 const receivedAtMs = ({ told }: ServiceModel, { clock }: Site, digest: string): number =>
   told.last?.received?.digest === digest ? told.last.received.atMs : clock.nowMs()
 
-/** IV1: everything that the revision names is in the inventory, and on the disk, before the first request about it. Objects of other services stay theirs. */
+/** IV1: everything that the revision names is in the inventory, and on the disk, before the first request about it.
+ *  Objects of other services stay theirs. */
 export async function widenInventory(model: ServiceModel, deps: Site & Storage & Services): Promise<void> {
   if (!model.takeNarrow()) return
   const missing: Array<{ ref: ObjectRef; apiVersion: string }> = []
@@ -136,7 +138,8 @@ function adoptMarked(model: ServiceModel, deps: Site & Storage & Services): void
   const view = { id: model.id, clusterId: deps.clusterId, former: deps.former }
   for (const { key, apiVersion, live } of deps.unrecorded(model)) {
     if (deps.owners.has(key) || !isOurs(view, live)) continue
-    // It was released for them, and they take it in their turn: two services that hand objects to each other would take them back for ever.
+    // It was released for them, and they take it in their turn: two services that hand objects to each other would take
+    // them back for ever.
     if (deps.othersWanting(model, key).length > 0) continue
     const ref = parseRefKey(key)
     if (ref === null) continue

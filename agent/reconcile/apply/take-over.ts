@@ -6,8 +6,8 @@ import { type Managed, type Take, takenManagedFields } from '../snapshot/fields/
 /** Others may write between the read and the patch, which changes the resourceVersion. */
 const ATTEMPTS_MAX = 3
 
-/** One read and one patch, guarded by the resourceVersion. Null means done, the object does not exist, or `next` returned
- *  null means that there is nothing to do. */
+/** One read and one patch, guarded by the resourceVersion. Null means done, the object does not exist, or `next`
+ *  returned null means that there is nothing to do. */
 export async function patchManagedFields(
   cluster: Pick<Cluster, 'get' | 'mergePatch'>,
   resource: ApiResource,

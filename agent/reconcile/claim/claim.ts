@@ -24,7 +24,8 @@ export interface Claim {
   cluster?: string
   /** For people: the server of that registration. */
   server?: string
-  /** UID of the Namespace kube-system. '' or absent means not known. Tells a claim that was copied from another cluster. */
+  /** UID of the Namespace kube-system. '' or absent means not known. Tells a claim that was copied from another
+   *  cluster. */
   uid?: string
   /** Earlier registrations of this very cluster (CM8). */
   former?: readonly string[]
@@ -124,7 +125,8 @@ export function unclearText(live: Claim, own: Claim): string {
 export const isSameClaim = (a: ClaimName | null, b: ClaimName | null): boolean =>
   a?.agent === b?.agent && a?.incarnation === b?.incarnation && a?.instance === b?.instance
 
-/** CM11: the newest of `claims`, without `own`. A claim without an instance is left out: the agents of old versions wrote it more than once. */
+/** CM11: the newest of `claims`, without `own`. A claim without an instance is left out: the agents of old versions
+ *  wrote it more than once. */
 export function pastClaims(own: ClaimName, claims: ReadonlyArray<PastClaim | null>): PastClaim[] {
   const past: PastClaim[] = []
   for (const claim of claims) {

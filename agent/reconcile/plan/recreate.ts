@@ -79,7 +79,8 @@ export function noteRecreates(
   return notes
 }
 
-/** The API server can never take the successor: no further object is deleted for it. Null means that this is known already. */
+/** The API server can never take the successor: no further object is deleted for it. Null means that this is known
+ *  already. */
 export function refusedRecreate({ recreates }: Pick<Noted, 'recreates'>, key: string, message: string): Recreate | null {
   const before = recreates.get(key)
   return before === undefined || before.refused !== undefined ? null : { ...before, refused: message.slice(0, REFUSED_CHARS_MAX) }

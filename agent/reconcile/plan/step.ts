@@ -57,7 +57,8 @@ export interface Shaping {
 export type StepOf<K extends Step['kind']> = Extract<Step, { kind: K }>
 export type StepResult =
   | { kind: 'inspected'; step: StepOf<'inspect'>; contacts: ReadonlyMap<string, Contact> }
-  /** `withoutNulls`: the document that was applied, because the API server refused the nulls of the step's own (RC25). */
+  /** `withoutNulls`: the document that was applied, because the API server refused the nulls of the step's own (RC25).
+   */
   | { kind: 'applied'; step: StepOf<'apply'>; object: K8sObject; created: boolean; withoutNulls?: string; warnings?: readonly string[] }
   /** Deleted, released, or never existed. */
   | { kind: 'gone'; step: StepOf<'delete' | 'orphan' | 'forget'> }

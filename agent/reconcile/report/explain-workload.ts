@@ -57,7 +57,8 @@ export interface Explanation {
   documents: readonly K8sObject[]
   /** The container whose last log lines belong to the explanation. */
   log: { pod: ObjectRef; container: string; previous: boolean } | null
-  /** The Pod whose Events say more than its status: a volume that is not mounted, a probe that fails. Null: its status says why. */
+  /** The Pod whose Events say more than its status: a volume that is not mounted, a probe that fails. Null: its status
+   *  says why. */
   eventsOf: K8sObject | null
   /** The Pod that taints keep from nodes, in words that do not always name them. */
   taintsOf: K8sObject | null

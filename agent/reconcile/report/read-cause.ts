@@ -1,5 +1,5 @@
-// Reads why an object is unhealthy: the Pods of a workload, the Job of a CronJob, the Events of other kinds, the taints of
-// nodes. Each is read once on request, and bounded.
+// Reads why an object is unhealthy: the Pods of a workload, the Job of a CronJob, the Events of other kinds, the taints
+// of nodes. Each is read once on request, and bounded.
 import { healthOf } from '../../../shared/kube/health.ts'
 import { SCHEDULE_MISSED } from '../../../shared/kube/health-schedule.ts'
 import { isWorking } from '../../../shared/kube/health-working.ts'
@@ -32,7 +32,8 @@ export interface CauseReader {
   logs: (PodLogs & { lines: number }) | null
 }
 
-/** `isWeak`: the text names no cause, only that something is late, or it is ''. Schedulers and kubelets may say more in a moment. */
+/** `isWeak`: the text names no cause, only that something is late, or it is ''. Schedulers and kubelets may say more in
+ *  a moment. */
 export interface Cause {
   text: string
   isWeak: boolean

@@ -1,6 +1,8 @@
-// How many requests may be on their way at once: additive increase, multiplicative decrease. One for the API server, and one for each cause that makes requests fail.
+// How many requests may be on their way at once: additive increase, multiplicative decrease. One for the API server,
+// and one for each cause that makes requests fail.
 
-/** RC9: halved by an overload, once for all that was on its way together; one more after each full round of good answers. */
+/** RC9: halved by an overload, once for all that was on its way together; one more after each full round of good
+ *  answers. */
 export class Limit {
   readonly #max: number
   #value: number

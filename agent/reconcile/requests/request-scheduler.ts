@@ -121,8 +121,8 @@ export class RequestScheduler {
     return answers[0] as T
   }
 
-  /** Each job begins as soon as there is a place for it. Resolves when all are done, or those that had begun when `isOver`. Rejects, after these too, with the first
-   *  error of a job. */
+  /** Each job begins as soon as there is a place for it. Resolves when all are done, or those that had begun when
+   *  `isOver`. Rejects, after these too, with the first error of a job. */
   async all(service: string, jobs: readonly Job[], isOver: () => boolean): Promise<void> {
     if (jobs.length === 0) return
     const batch: Batch = { service, isOver, left: jobs.length, error: null, done: Promise.withResolvers() }
@@ -285,7 +285,8 @@ export class RequestScheduler {
     if (this.#causes.size > CAUSES_MAX && oldest !== undefined) this.#causes.delete(oldest)
   }
 
-  /** `counted`: where the request was counted when it began. The cause may have been forgotten then, and be known again by now. */
+  /** `counted`: where the request was counted when it began. The cause may have been forgotten then, and be known again
+   *  by now. */
   #leave(cause: string, counted: Cause): void {
     counted.running -= 1
     if (counted.running > 0 || this.#causes.get(cause) !== counted) return

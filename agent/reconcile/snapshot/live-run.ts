@@ -36,7 +36,8 @@ export const endOf = ({ run, health }: Pick<LiveObject, 'run' | 'health'>): Hook
   return run.ended === 'well' ? { outcome: 'succeeded', message: '' } : { outcome: 'failed', message: health.message || health.reason }
 }
 
-// Whether a Job has ended, and how: by its conditions while it exists, by the Events about it when its TTL has removed it. Pure.
+// Whether a Job has ended, and how: by its conditions while it exists, by the Events about it when its TTL has removed
+// it. Pure.
 
 interface JobParts {
   spec?: { ttlSecondsAfterFinished?: unknown }

@@ -29,7 +29,8 @@ export const sitePolicySchema = z.strictObject({
   kinds: kindsRuleSchema.optional(),
   clusterScopedKinds: z.array(kindNameSchema).max(LIST_MAX).optional(),
   serviceAccounts: z.union([z.literal('required'), z.strictObject({ allowed: allowedAccountsSchema })]).optional(),
-  /** `delete`: no object is deleted. `prune`: none that its revision no longer names, or whose service is removed. `site-config`: no ConfigMap is reported (SC4). */
+  /** `delete`: no object is deleted. `prune`: none that its revision no longer names, or whose service is removed.
+   *  `site-config`: no ConfigMap is reported (SC4). */
   deny: z.array(z.enum(['apply', 'delete', 'prune', 'site-config'])).optional(),
   /** AK5: questions of people who are not at the site. */
   ask: z

@@ -171,8 +171,8 @@ export class Gating {
     return this.#held
   }
 
-  /** Digest of the revision that no gate holds as a whole any more; '': none had begun before this start. Null means not
-   *  checked yet. */
+  /** Digest of the revision that no gate holds as a whole any more; '': none had begun before this start. Null means
+   *  not checked yet. */
   get begun(): string | null {
     return this.#begun
   }
@@ -232,7 +232,8 @@ export class PruneState {
     return this.#isOverdue
   }
 
-  /** The revision or removal order (`confirmationToken`) that a person confirmed at the site since this process began. */
+  /** The revision or removal order (`confirmationToken`) that a person confirmed at the site since this process began.
+   */
   get confirmedHere(): string | null {
     return this.#confirmedHere
   }

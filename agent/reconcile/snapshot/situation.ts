@@ -24,7 +24,8 @@ export type Problem =
   | { kind: 'waiting'; on: string; message: string }
   /** The picture of its kind is not whole. */
   | { kind: 'unknown'; failure?: ApiFailure }
-  /** A request about it failed. `retryAtMs` null: waits for a new document. `sent`: which document that was, null for a delete. */
+  /** A request about it failed. `retryAtMs` null: waits for a new document. `sent`: which document that was, null for a
+   *  delete. */
   | {
       kind: 'failed'
       failure: ApiFailure

@@ -1,4 +1,5 @@
-// A desired row as the document that is sent: cleaned, marked, in its right namespace. Pure; done once for a row that changed, never again.
+// A desired row as the document that is sent: cleaned, marked, in its right namespace. Pure; done once for a row that
+// changed, never again.
 import { APPLY_PLAINLY, type ApplyOptions, readApplyOptions } from '../../../shared/kube/apply-options.ts'
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
 import { cleanObject, markObject, markOrigin, type Origin, withoutNulls } from '../../../shared/kube/clean.ts'
@@ -204,7 +205,8 @@ function readParsed(ref: ObjectRef, parsed: K8sObject, order: Order, context: Wa
   return { kind: 'wanted', wanted: order.wave === 0 ? wanted : { ...wanted, wave: order.wave } }
 }
 
-/** RC4: its kind has a namespace now and had none, or the reverse. SP4: the site has other keys than those that opened it. */
+/** RC4: its kind has a namespace now and had none, or the reverse. SP4: the site has other keys than those that opened
+ *  it. */
 export function isOutdated({ ref, apiVersion, openedBy }: Wanted, { find, sops }: Pick<WantedContext, 'find' | 'sops'>): boolean {
   if (openedBy !== undefined && openedBy !== sops?.version()) return true
   const lookup = find(groupOf(apiVersion), versionOf(apiVersion), ref.kind)

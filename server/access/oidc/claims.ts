@@ -19,7 +19,8 @@ const TEXT_MAX = 256
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be in a name.
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/
 
-/** Bindings name users by address or as provider:subject, which a colon would mix up. Lower case of other letters than ASCII's can be ASCII. */
+/** Bindings name users by address or as provider:subject, which a colon would mix up. Lower case of other letters than
+ *  ASCII's can be ASCII. */
 const ADDRESS = /^[\x21-\x39\x3b-\x7e]+@[\x21-\x39\x3b-\x7e]+$/
 
 /** `groups`, or `/realm_access/roles` for a nested one. */

@@ -1,5 +1,5 @@
-// Sign-ins under way: from the request of a browser or a CLI to the answer of the provider. What a browser carries meanwhile is sealed; the rest is in memory and
-// bounded, so a restart of the server makes people sign in again.
+// Sign-ins under way: from the request of a browser or a CLI to the answer of the provider. What a browser carries
+// meanwhile is sealed; the rest is in memory and bounded, so a restart of the server makes people sign in again.
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
 import { sha256Hex } from '../../../shared/kube/canonical.ts'
@@ -25,7 +25,8 @@ export type LoginTarget = { kind: 'browser'; next: string } | { kind: 'cli'; cli
 export interface Flows {
   /** Answers the page of the provider, and what the browser shall carry. */
   start(provider: IdentityProvider, target: LoginTarget): Promise<{ url: URL; sealed: string }>
-  /** Throws `sign_in_expired` without the browser that began, or a second time. `search`: the query that the provider sent. */
+  /** Throws `sign_in_expired` without the browser that began, or a second time. `search`: the query that the provider
+   *  sent. */
   finish(sealed: string | null, search: string): Promise<{ grant: ProviderGrant; target: LoginTarget }>
   /** A code for the CLI, good for a minute and once. */
   codeFor(grant: ProviderGrant, cli: CliTarget): string

@@ -1,4 +1,5 @@
-// Requests to identity providers: bounded in time and size, without redirects, and with the certificates that the settings name.
+// Requests to identity providers: bounded in time and size, without redirects, and with the certificates that the
+// settings name.
 import { AppError } from '../../../shared/protocol/error.ts'
 
 /** Discovery documents, keys and tokens are a few kilobytes. */
@@ -48,7 +49,8 @@ async function readBounded(response: Response): Promise<Uint8Array<ArrayBuffer>>
   return Buffer.concat(chunks)
 }
 
-/** The innermost reason: libraries wrap what the network said. Holds no secret: bodies of requests are not part of it. */
+/** The innermost reason: libraries wrap what the network said. Holds no secret: bodies of requests are not part of it.
+ */
 export function reasonOf(error: unknown): string {
   const reasons: string[] = []
   for (let one: unknown = error; one instanceof Error && reasons.length < 4; one = one.cause) reasons.push(one.message)

@@ -1,4 +1,5 @@
-// One identity provider, through openid-client: discovery, sign-in by code and by device, refresh, logout. The signature of every ID token is checked.
+// One identity provider, through openid-client: discovery, sign-in by code and by device, refresh, logout. The
+// signature of every ID token is checked.
 import * as client from 'openid-client'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'

@@ -52,7 +52,8 @@ export interface UserSessions {
   list(): Promise<SessionRecord[]>
   /** False if there is none with that id. Effective at once; `by`: the person who ended it. */
   revoke(id: string, by: string): Promise<boolean>
-  /** Ends a session in whose place its browser got another one. The provider's tokens stay: those of the new session may depend on them. */
+  /** Ends a session in whose place its browser got another one. The provider's tokens stay: those of the new session
+   *  may depend on them. */
   replace(id: string): Promise<void>
   /**
    * Ends the session of a person who signs out, also at the provider. Returns the page that ends the provider's own
@@ -167,7 +168,8 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
   const isOver = (session: SessionRecord, nowMs: number) => session.expiresMs <= nowMs || session.lastUsedMs + idleMsOf(session) <= nowMs
   const isTrusted = ({ kind, provider }: SessionRecord) => (kind === 'workload' ? workloads.has(provider) : providers.has(provider))
 
-  /** The session with recent groups. Null means that it has ended, or the provider has not confirmed it for too long. */
+  /** The session with recent groups. Null means that it has ended, or the provider has not confirmed it for too long.
+   */
   const check = async (session: SessionRecord): Promise<SessionRecord | null> => {
     const held = unseal(session)
     if (held === null) return endBecause(session, 'Normal', 'SignInEnded', 'the key for secrets was replaced')

@@ -194,7 +194,8 @@ function matches(value: unknown, pattern: string | number | boolean): boolean {
   return pattern.includes('*') ? matchesGlob(pattern.split('*'), given) : given === pattern
 }
 
-/** The parts in their order, with anything but a slash between them; no regular expression, whose time could grow with the claim. */
+/** The parts in their order, with anything but a slash between them; no regular expression, whose time could grow with
+ *  the claim. */
 function matchesGlob([first = '', ...rest]: readonly string[], text: string): boolean {
   if (!text.startsWith(first)) return false
   let at = first.length

@@ -1,5 +1,6 @@
-// BK8: a backup as one stream: a tar archive of its folder with the manifest first, by zstd, and encrypted by age if there are recipients. Any machine
-// with age, zstd and tar opens it. Read, it is held against its manifest as it goes by: names, order of sizes and hashes; nothing else is taken from it.
+// BK8: a backup as one stream: a tar archive of its folder with the manifest first, by zstd, and encrypted by age if
+// there are recipients. Any machine with age, zstd and tar opens it. Read, it is held against its manifest as it goes
+// by: names, order of sizes and hashes; nothing else is taken from it.
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'

@@ -1,5 +1,6 @@
-// BK10: the backups that a server makes by itself. Each is a process of its own, `skerry backup create --into`, so that reading, packing and encrypting
-// delay no agent. That process writes what became of it into the data folder, where metrics, /readyz and the doctor read it.
+// BK10: the backups that a server makes by itself. Each is a process of its own, `skerry backup create --into`, so that
+// reading, packing and encrypting delay no agent. That process writes what became of it into the data folder, where
+// metrics, /readyz and the doctor read it.
 import { existsSync } from 'node:fs'
 import { constants, setPriority } from 'node:os'
 import type { Clock } from '../../../shared/runtime/clock.ts'

@@ -115,7 +115,8 @@ const wrong = (detail: string, remedy: string): AppError => new AppError('bad_op
 
 type Planned = OptionValues<typeof BACKUP_OPTIONS>
 
-/** The arguments and the environment of the process that makes one. Null means that the server makes none. Throws `bad_options`. */
+/** The arguments and the environment of the process that makes one. Null means that the server makes none. Throws
+ *  `bad_options`. */
 export function planBackups(
   options: Planned,
   { dataDir, place }: { dataDir: string; place: PostgresPlace | null },

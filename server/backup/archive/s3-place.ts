@@ -1,4 +1,5 @@
-// Archives of backups in a bucket. Bun's own client signs the requests (SigV4) and uploads in parts, so the size of an archive has no bearing on memory.
+// Archives of backups in a bucket. Bun's own client signs the requests (SigV4) and uploads in parts, so the size of an
+// archive has no bearing on memory.
 import { S3Client } from 'bun'
 import { AppError } from '../../../shared/protocol/error.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'

@@ -1,5 +1,5 @@
-// BK8 BK9: one backup into a place of archives: made in the data folder, verified there, packed, encrypted and stored, then read back from the place whole.
-// Only then old archives go.
+// BK8 BK9: one backup into a place of archives: made in the data folder, verified there, packed, encrypted and stored,
+// then read back from the place whole. Only then old archives go.
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { createAgeWriter } from '../../../shared/adapters/age-streams.ts'

@@ -1,4 +1,5 @@
-// State of the backups of a data folder, a file in it, written by `backup create --into`, read by the server that schedules them and by the doctor.
+// State of the backups of a data folder, a file in it, written by `backup create --into`, read by the server that
+// schedules them and by the doctor.
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'

@@ -12,7 +12,8 @@ export interface UnpackOptions {
   place: BackupPlace
   name: string
   identities: readonly string[]
-  /** A new folder is made here, readable by its owner alone, and removed at the end. It needs room for the whole backup. */
+  /** A new folder is made here, readable by its owner alone, and removed at the end. It needs room for the whole
+   *  backup. */
   near: string
 }
 

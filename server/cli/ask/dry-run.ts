@@ -14,7 +14,8 @@ const [SAME, DIFFERS, FAILED] = [0, 1, 2]
 /** The server renders the proposal for each cluster. */
 const RENDERS_AT_ONCE = 4
 
-/** `pack`: base64 of an archive of a folder. Exit codes as those of `diff`; an object that a cluster refuses is a failure. */
+/** `pack`: base64 of an archive of a folder. Exit codes as those of `diff`; an object that a cluster refuses is a
+ *  failure. */
 export async function dryRunLive(
   context: Context,
   name: string | undefined,

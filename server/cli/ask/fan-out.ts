@@ -45,7 +45,8 @@ interface FanOut {
   lateText?: string
 }
 
-/** `onLine` is told every line but the last, `onEnd` when a cluster has answered. A failure of one cluster does not end the others. */
+/** `onLine` is told every line but the last, `onEnd` when a cluster has answered. A failure of one cluster does not end
+ *  the others. */
 export async function askClusters(
   context: Pick<Context, 'io'>,
   client: Client,

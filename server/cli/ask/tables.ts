@@ -1,5 +1,5 @@
-// Live answers as tables: nodes of clusters, Kubernetes Events of one object. The rows of a cluster are printed when it has answered; a document needs
-// all answers.
+// Live answers as tables: nodes of clusters, Kubernetes Events of one object. The rows of a cluster are printed when it
+// has answered; a document needs all answers.
 import type { AnswerLineOf, AskRequest } from '../../../shared/protocol/ask.ts'
 import { ageText, type Column } from '../columns.ts'
 import { type Context, type Output, printItems } from '../context.ts'

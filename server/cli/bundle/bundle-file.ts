@@ -1,4 +1,5 @@
-// Reads an air-gap bundle, a tar archive or the folder of a release, without trusting it: plain files with plain names, each read in pieces.
+// Reads an air-gap bundle, a tar archive or the folder of a release, without trusting it: plain files with plain names,
+// each read in pieces.
 import { createHash } from 'node:crypto'
 import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs'
 import { join } from 'node:path'

@@ -224,7 +224,8 @@ export function addReadCommands(program: Command, context: Context): void {
     })
 }
 
-/** `object KIND/NAMESPACE/NAME` is asked of the cluster itself; `objects` are those that services apply. Null means something else. */
+/** `object KIND/NAMESPACE/NAME` is asked of the cluster itself; `objects` are those that services apply. Null means
+ *  something else. */
 function liveAddress(kind: string, name: string | undefined): string | null {
   if (kind === 'object') return name?.includes('/') ? name : null
   const address = /^object\/(.+\/.+)$/.exec(kind)?.[1]

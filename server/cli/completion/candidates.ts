@@ -1,4 +1,5 @@
-// Words that can follow those that were typed so far: from the tree of commands, and by names that the server or a cache knows.
+// Words that can follow those that were typed so far: from the tree of commands, and by names that the server or a
+// cache knows.
 import type { CommandUnknownOpts } from '@commander-js/extra-typings'
 import { ACCESS_KINDS, ACCESS_VERBS } from '../../../shared/model/access-words.ts'
 import { KIND_WORDS, KINDS, type Kind, kindOf, singular } from '../kinds.ts'
@@ -19,7 +20,8 @@ export interface Within {
   cluster?: string | undefined
 }
 
-/** Where the command line does not know the words itself. Never throws; nothing is found when it cannot be found soon. */
+/** Where the command line does not know the words itself. Never throws; nothing is found when it cannot be found soon.
+ */
 export interface Names {
   ofList(list: NamedList, within: Within): Promise<readonly string[]>
   /** `deployment/shop/web`, of one cluster. */

@@ -1,4 +1,5 @@
-// __complete SHELL -- WORDS…: what the scripts of the shells ask. It never fails and never writes an error: a person is typing.
+// __complete SHELL -- WORDS…: what the scripts of the shells ask. It never fails and never writes an error: a person is
+// typing.
 import type { CommandUnknownOpts } from '@commander-js/extra-typings'
 import { plainText } from '../columns.ts'
 import type { CliIo } from '../io.ts'

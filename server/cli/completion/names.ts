@@ -1,4 +1,5 @@
-// Names for completion: asked of the server at most every ten seconds, kept in the cache folder, silent and fast when nothing answers.
+// Names for completion: asked of the server at most every ten seconds, kept in the cache folder, silent and fast when
+// nothing answers.
 import { createHash } from 'node:crypto'
 import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'

@@ -26,8 +26,8 @@ export interface Connection {
 }
 
 /**
- * --server and --token win over --context, it over SKERRY_SERVER and SKERRY_TOKEN, they over SKERRY_CONTEXT and the current context.
- * The token and the CA of a context go to its own server only.
+ * --server and --token win over --context, it over SKERRY_SERVER and SKERRY_TOKEN, they over SKERRY_CONTEXT and the
+ * current context. The token and the CA of a context go to its own server only.
  */
 export function resolveConnection(flags: ConnectionFlags, env: CliIo['env'], read: () => ContextsFile = () => contextsOf(env)): Connection {
   const given = { server: set(flags.server) ?? serverOfEnv(flags, env), token: set(flags.token) ?? tokenOfEnv(flags, env) }

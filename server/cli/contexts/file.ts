@@ -1,4 +1,5 @@
-// The contexts file: which servers a person uses, and the credentials for them. `skerry config` and `skerry login` write it; nothing else does.
+// The contexts file: which servers a person uses, and the credentials for them. `skerry config` and `skerry login`
+// write it; nothing else does.
 import {
   chmodSync,
   closeSync,

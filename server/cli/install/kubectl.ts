@@ -1,4 +1,5 @@
-// The kubectl of the person, with the cluster that --kubeconfig and --context choose: `skerry install` has no other way to a cluster.
+// The kubectl of the person, with the cluster that --kubeconfig and --context choose: `skerry install` has no other way
+// to a cluster.
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { CliIo } from '../io.ts'
 

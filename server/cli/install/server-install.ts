@@ -133,7 +133,8 @@ async function waitUntilReady({ io }: Context, kubectl: Kubectl, namespace: stri
   }
 }
 
-/** In the Pod, by its shell, so that no token is an argument. The certificate names the URL, not the loopback address that is asked here. */
+/** In the Pod, by its shell, so that no token is an argument. The certificate names the URL, not the loopback address
+ *  that is asked here. */
 async function signInLink(kubectl: Kubectl, { namespace, tlsSecret }: ServerSite): Promise<z.infer<typeof signInLinkSchema>> {
   const scheme = tlsSecret === undefined ? 'http' : 'https'
   const token = "$(/usr/bin/skerry admin-token --expires 10m --reason 'skerry install')"

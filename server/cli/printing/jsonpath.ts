@@ -1,5 +1,5 @@
-// Templates of `-o jsonpath=…` as kubectl reads them: text around {expressions}, fields, indexes, slices, unions, filters, `..`, range and end.
-// Pure. Fields that are missing are empty, as with `kubectl get`.
+// Templates of `-o jsonpath=…` as kubectl reads them: text around {expressions}, fields, indexes, slices, unions,
+// filters, `..`, range and end. Pure. Fields that are missing are empty, as with `kubectl get`.
 
 type Step =
   | { kind: 'field'; name: string }
@@ -299,7 +299,8 @@ function compares(operator: string, a: unknown, b: unknown): boolean {
   return operator === '<' ? order < 0 : operator === '<=' ? order <= 0 : operator === '>' ? order > 0 : order >= 0
 }
 
-/** Numbers by size, texts with numbers in them as people count: `node-2` before `node-10`. Missing values come first. */
+/** Numbers by size, texts with numbers in them as people count: `node-2` before `node-10`. Missing values come first.
+ */
 export function compareValues(a: unknown, b: unknown): number {
   if (typeof a === 'number' && typeof b === 'number') return a - b
   const [left, right] = [a, b].map((value) => (value === undefined || value === null ? '' : valueText(value)))

@@ -53,7 +53,8 @@ export async function login({ io }: Context, flags: ConnectionFlags, options: Lo
   io.stdout.write(`signed in to ${server} as ${plainText(who.name)} (${plainText(who.provider ?? '')}); context ${name}\n`)
 }
 
-/** The context that the login is saved in: `--context`, else the one of the server, else a new one with the name of the host. */
+/** The context that the login is saved in: `--context`, else the one of the server, else a new one with the name of the
+ *  host. */
 function targetOf(flags: ConnectionFlags, env: Context['io']['env']): Target {
   const file = contextsOf(env)
   const wanted = flags.context ?? (env['SKERRY_CONTEXT'] || undefined)

@@ -1,4 +1,5 @@
-// Sign-in in a browser of this machine: the server sends it back to a port on the loopback address with a code, which only this program can redeem (PKCE).
+// Sign-in in a browser of this machine: the server sends it back to a port on the loopback address with a code, which
+// only this program can redeem (PKCE).
 import { createHash, randomBytes } from 'node:crypto'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { CliIo } from '../io.ts'
@@ -35,7 +36,8 @@ export async function signInByLoopback(
     fetch(request): Response {
       const { pathname, searchParams } = new URL(request.url)
       if (request.method !== 'GET') return new Response(null, { status: 405 })
-      // The program that opens the browser gets this short address: command lines are readable by other users of the machine.
+      // The program that opens the browser gets this short address: command lines are readable by other users of the
+      // machine.
       if (pathname === '/') return Response.redirect(start, 302)
       const code = searchParams.get('code')
       if (pathname !== '/callback' || code === null || searchParams.get('state') !== state)

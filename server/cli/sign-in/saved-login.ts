@@ -1,4 +1,5 @@
-// The login of a context: written by `skerry login`, renewed by every command before its access token expires, removed by `skerry logout`.
+// The login of a context: written by `skerry login`, renewed by every command before its access token expires, removed
+// by `skerry logout`.
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { exchangeAnswerSchema, tokenAnswerSchema } from '../../../shared/model/sign-in.ts'
@@ -29,7 +30,8 @@ export interface Renewal {
   waitMs?: number
 }
 
-/** Answers the access token of the context, a new one if it is about to expire. Programs at the same time renew it once. */
+/** Answers the access token of the context, a new one if it is about to expire. Programs at the same time renew it
+ *  once. */
 export function createRenewal({ io, context, client, waitMs = LOCK_WAIT_MS }: Renewal): () => Promise<string> {
   const path = contextsPath(io.env) ?? ''
   const nowMs = () => io.clock.nowMs()

@@ -1,5 +1,5 @@
-// describe object: an object in a cluster with its whole provenance: service, revision, commit and author, source, drift,
-// causes of its state, changes of its service there and events about it.
+// describe object: an object in a cluster with its whole provenance: service, revision, commit and author, source,
+// drift, causes of its state, changes of its service there and events about it.
 import { z } from 'zod'
 import { COMMIT_ANNOTATION, REVISION_ANNOTATION, SERVICE_LABEL, TRACKING_ANNOTATION } from '../../../shared/kube/marks.ts'
 import { historyViewSchema } from '../../../shared/model/history.ts'

@@ -1,4 +1,5 @@
-// How people name an object of Kubernetes: KIND/NAMESPACE/NAME with the short, plural and singular words of kubectl for the kind.
+// How people name an object of Kubernetes: KIND/NAMESPACE/NAME with the short, plural and singular words of kubectl for
+// the kind.
 import { UsageError } from '../io.ts'
 
 export interface ObjectAddress {

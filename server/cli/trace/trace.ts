@@ -1,4 +1,5 @@
-// trace: from an object of a cluster to its service, revision, commit and source. Each part is asked of a route that other verbs use, too.
+// trace: from an object of a cluster to its service, revision, commit and source. Each part is asked of a route that
+// other verbs use, too.
 
 import type { Query } from '../../../client/client.ts'
 import { refKey } from '../../../shared/kube/object.ts'
@@ -74,7 +75,8 @@ export interface Trace {
   commit: string | null
   digest: string | null
   appliedMs: number | null
-  /** Correlation id of the applied revision: logs, events and spans of the change have it. Null means its server or agent knew none. */
+  /** Correlation id of the applied revision: logs, events and spans of the change have it. Null means its server or
+   *  agent knew none. */
   trace: string | null
   /** Null if the server does not know it. */
   author: string | null

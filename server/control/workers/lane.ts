@@ -1,5 +1,5 @@
-// The place of one worker process: it starts the process, gives it jobs, and replaces it when it ended or holds too much
-// memory. A job that ignores its deadline ends the process, so that it cannot go on unseen.
+// The place of one worker process: it starts the process, gives it jobs, and replaces it when it ended or holds too
+// much memory. A job that ignores its deadline ends the process, so that it cannot go on unseen.
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
@@ -75,8 +75,8 @@ export class Lane {
     return signal === undefined ? this.closing.signal : AbortSignal.any([signal, this.closing.signal])
   }
 
-  /** Settles `waiter` with the answer, with WorkerDied or an AppError. Resolves when the job holds its place no longer, with the
-   *  processor time that it used; null when that is not known. */
+  /** Settles `waiter` with the answer, with WorkerDied or an AppError. Resolves when the job holds its place no longer,
+   *  with the processor time that it used; null when that is not known. */
   async run(job: AnyJob, deadlineMs: number, waiter: Waiter): Promise<number | null> {
     this.jobs += 1
     const signal = this.signalOf(job)

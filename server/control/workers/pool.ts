@@ -1,6 +1,6 @@
-// The workers of this server. Each project has one worker, so that the folder of a source has one writer. A worker that ends
-// is replaced. Each of its jobs runs once more, alone in another worker. A job that ends that worker, too, is the cause: it
-// fails with the reason, and runs alone for an hour.
+// The workers of this server. Each project has one worker, so that the folder of a source has one writer. A worker that
+// ends is replaced. Each of its jobs runs once more, alone in another worker. A job that ends that worker, too, is the
+// cause: it fails with the reason, and runs alone for an hour.
 
 import type { z } from 'zod'
 import { AppError } from '../../../shared/protocol/error.ts'
@@ -14,8 +14,8 @@ import type { WorkerEnd } from './worker-process.ts'
 export type JobAnswer<Name extends Method> = { value: z.infer<(typeof ANSWERS)[Name]>; data: Uint8Array }
 
 export interface WorkerPool {
-  /** Throws what the job threw, `worker_stopped` for a job that ended its worker or took too long, and `unavailable` when no
-   *  worker can be started. */
+  /** Throws what the job threw, `worker_stopped` for a job that ended its worker or took too long, and `unavailable`
+   *  when no worker can be started. */
   run<Name extends Method>(job: WorkerJob<Name>): Promise<JobAnswer<Name>>
   close(): Promise<void>
 }
@@ -128,7 +128,8 @@ class Pool implements WorkerPool {
   }
 }
 
-/** The caller gets its answer when the waiter is settled. The place is free when `work` ends, with the processor time that it used. */
+/** The caller gets its answer when the waiter is settled. The place is free when `work` ends, with the processor time
+ *  that it used. */
 function inPlace(
   slots: FairSlots,
   job: AnyJob,

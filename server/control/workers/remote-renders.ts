@@ -1,5 +1,5 @@
-// Renders as jobs of workers. A job that stopped its worker or took too long is a failed render that depends on all files of
-// its sources: the next commit is rendered again, and so is this one after a while (IC14).
+// Renders as jobs of workers. A job that stopped its worker or took too long is a failed render that depends on all
+// files of its sources: the next commit is rendered again, and so is this one after a while (IC14).
 import { z } from 'zod'
 import { isSealed, isSecretRow, type SealingKeys } from '../../../shared/kube/sealed-object.ts'
 import { objectRowPrefix } from '../../../shared/model/desired.ts'
@@ -132,7 +132,8 @@ function orderOf(
 
 const layerOf = ({ values, secrets }: ConfigLayer): Layer => ({ values, secrets: [...(secrets ?? [])] })
 
-/** A render may ask for credentials of its own repositories, charts and remote bases of its own project, and earlier answers of programs. */
+/** A render may ask for credentials of its own repositories, charts and remote bases of its own project, and earlier
+ *  answers of programs. */
 function serving(deps: RemoteRendersDeps, { id, sources, base: stateOf }: RenderRequest): Handlers {
   const credentials = credentialsOf(
     deps,

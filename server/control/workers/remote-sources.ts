@@ -1,5 +1,5 @@
-// Sources of repositories, as control uses them: each question is a job of a worker. The content of a revision never changes,
-// so control keeps its ids and asks for each once.
+// Sources of repositories, as control uses them: each question is a job of a worker. The content of a revision never
+// changes, so control keeps its ids and asks for each once.
 import type { z } from 'zod'
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import type { SignedCommit } from '../../../shared/model/commits.ts'

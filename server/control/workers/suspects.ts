@@ -1,5 +1,5 @@
-// Repositories and services that ended a worker while alone in it. They run alone for an hour. A project with several of them
-// runs alone as a whole.
+// Repositories and services that ended a worker while alone in it. They run alone for an hour. A project with several
+// of them runs alone as a whole.
 import type { Clock } from '../../../shared/runtime/clock.ts'
 
 const SUSPECTED_MS = 60 * 60_000

@@ -70,8 +70,8 @@ export const seenEntry = (entry: KeptEntry, mayRead: (of: KeptCause['of']) => bo
 /**
  * `rows`: the history of one placement, newest first. `before`: the row before the oldest one, if there is one.
  * `events`: of the placement, its service and its cluster. Events that explain no row become entries of their own with
- * the state of that time, because a drift that is corrected at once changes no state. A row whose events expired has the
- * cause that was kept with it.
+ * the state of that time, because a drift that is corrected at once changes no state. A row whose events expired has
+ * the cause that was kept with it.
  */
 export function withCauses(
   rows: readonly HistoryEntry[],

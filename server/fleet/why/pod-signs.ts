@@ -2,7 +2,8 @@
 import { DEPTH } from './apply-signs.ts'
 import type { Sign } from './signs.ts'
 
-/** Older schedulers name the taint in their own words; otherwise the agent names those of the nodes that the Pod may use. */
+/** Older schedulers name the taint in their own words; otherwise the agent names those of the nodes that the Pod may
+ *  use. */
 const TAINT = 'untolerated taint(?: \\{|s: [^;]*)node\\.kubernetes\\.io/'
 const PULL = '(?:ImagePullBackOff|ErrImagePull|image pull|pull image|pulling image)'
 

@@ -1,4 +1,5 @@
-// Signs of causes in what agents report of objects: a reason, words of a kubelet, a scheduler or an API server. The first sign that fits decides. Pure.
+// Signs of causes in what agents report of objects: a reason, words of a kubelet, a scheduler or an API server. The
+// first sign that fits decides. Pure.
 import { LAST_LOG_LINES } from '../../../shared/model/why.ts'
 import { APPLY_SIGNS } from './apply-signs.ts'
 import { POD_SIGNS } from './pod-signs.ts'

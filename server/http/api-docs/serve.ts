@@ -1,5 +1,6 @@
-// The page at /api/docs: the OpenAPI document for people, from this server alone. The page holds nothing that a stranger may not see; the document is asked for with
-// a credential. Kept renderers of such documents weigh one to four megabytes and need inline styles, which the policy of this page forbids.
+// The page at /api/docs: the OpenAPI document for people, from this server alone. The page holds nothing that a
+// stranger may not see; the document is asked for with a credential. Kept renderers of such documents weigh one to four
+// megabytes and need inline styles, which the policy of this page forbids.
 import script from './page.js' with { type: 'text' }
 
 export const API_DOCS = '/api/docs'

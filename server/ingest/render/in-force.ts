@@ -14,7 +14,8 @@ import type { Store } from '../../store/store.ts'
 
 export type SetInForce = Pick<RenderedObjects, 'objects' | 'digest' | 'count' | 'hooks'>
 
-/** By `renderedFrom`. Null means that nothing such is published, or its content is gone. `secret`: the render read a secret. */
+/** By `renderedFrom`. Null means that nothing such is published, or its content is gone. `secret`: the render read a
+ *  secret. */
 export type InForce = (renderedFrom: string, secret: boolean) => Promise<SetInForce | null>
 
 export interface InForceDeps {
@@ -48,7 +49,8 @@ export function inForceOf({ store, content, sealing }: InForceDeps, id: ServiceI
   }
 }
 
-/** SL6: the same objects under the key that seals now, so that values which a program drew by chance stay. Null means that a row does not open. */
+/** SL6: the same objects under the key that seals now, so that values which a program drew by chance stay. Null means
+ *  that a row does not open. */
 function sealedSet(
   sealing: NonNullable<InForceDeps['sealing']>,
   id: ServiceId,

@@ -72,7 +72,8 @@ export class LastDependencies {
     this.naming.changed(serviceKey(id))
   }
 
-  /** Whether it rendered all of its clusters, at these versions of its sources, and lacked nothing: what more clusters render to is the same release. */
+  /** Whether it rendered all of its clusters, at these versions of its sources, and lacked nothing: what more clusters
+   *  render to is the same release. */
   isCurrent(id: ServiceId, specText: string, versions: readonly string[]): boolean {
     const { recorded = null, unread = true } = this.lasts.get(serviceKey(id)) ?? {}
     if (recorded === null || unread || recorded.lacking || recorded.spec !== specText) return false

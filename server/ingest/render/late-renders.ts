@@ -1,4 +1,5 @@
-// Renders in which a program ran out of time (IC14): what failed so is tried again by itself, less and less often. Nothing else is.
+// Renders in which a program ran out of time (IC14): what failed so is tried again by itself, less and less often.
+// Nothing else is.
 import type { BackoffLimits } from '../../../shared/runtime/backoff.ts'
 
 const LATE: BackoffLimits = { baseMs: 60_000, capMs: 3_600_000 }

@@ -1,4 +1,5 @@
-// The sources of a service at the revisions that were read last, ready to be looked into, or why there is nothing to look into.
+// The sources of a service at the revisions that were read last, ready to be looked into, or why there is nothing to
+// look into.
 
 import { type WrittenBy, writtenByOf } from '../../../shared/model/commits.ts'
 import type { ServiceId } from '../../../shared/model/ids.ts'
@@ -39,7 +40,8 @@ export type Opening =
       /** The author of the revision of the first source. Null means that the source does not say. */
       /** Author and subject of the revision of the first source. */
       writtenBy(): Promise<WrittenBy>
-      /** Content was replaced by a fresh folder in the midst of reading: the repository's next revision is on its way. */
+      /** Content was replaced by a fresh folder in the midst of reading: the repository's next revision is on its way.
+       */
       isGone(outcomes: ClusterOutcomes): Promise<boolean>
     }
   | Exclude<Rendering, { kind: 'good' }>
@@ -52,7 +54,8 @@ const COMMIT_LENGTH_MAX = 64
 export const pickOf = ({ path, chart, version }: Pick<NamedSource, 'path' | 'chart' | 'version'>): SourcePick =>
   chart === undefined ? { path: path ?? '.' } : { chart, version }
 
-/** All sources of a service at `at`, or at the last content of their repositories. `no_content`: one of them was never fetched; `failed`: a repository is not there, or a source cannot be opened. */
+/** All sources of a service at `at`, or at the last content of their repositories. `no_content`: one of them was never
+ *  fetched; `failed`: a repository is not there, or a source cannot be opened. */
 export async function openSources(
   { store, sources, instead = new Map() }: OpenSourcesDeps,
   { project, service }: ServiceId,

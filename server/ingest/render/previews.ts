@@ -1,8 +1,8 @@
 // Comparisons of proposed content of a service with its current content: uploaded files, another revision of its
 // repository, or another spec. Renders run in the workers, with a cache of their own, and leave nothing behind. The
 // author of the content may be anybody who may render. The content therefore never gets the secrets of Configs: both
-// sides render with marks in their place, and the worker puts marks in place of the contents of Secrets. It gets no remote bases either, because it could name any with the
-// credentials of the service.
+// sides render with marks in their place, and the worker puts marks in place of the contents of Secrets. It gets no
+// remote bases either, because it could name any with the credentials of the service.
 
 import type { DiffView } from '../../../shared/model/diff-views.ts'
 import type { ServiceId } from '../../../shared/model/ids.ts'

@@ -1,5 +1,6 @@
-// One service for all of its clusters with as few renders as there are differences. Clusters go together from look to look; where what is there differs, they part. Those that end
-// together get one render: one that was made before, or one that is made now and shows where to look next.
+// One service for all of its clusters with as few renders as there are differences. Clusters go together from look to
+// look; where what is there differs, they part. Those that end together get one render: one that was made before, or
+// one that is made now and shows where to look next.
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Pace } from '../../../shared/runtime/pace.ts'
@@ -67,7 +68,8 @@ export interface ClusterRunDeps {
   pace: Pace
 }
 
-/** An outcome for each cluster, with as few renders as their looks allow (IC3). What fails is the outcome of the clusters that share it, and not thrown. */
+/** An outcome for each cluster, with as few renders as their looks allow (IC3). What fails is the outcome of the
+ *  clusters that share it, and not thrown. */
 export async function renderClusters(deps: ClusterRunDeps, run: ClusterRun, clusters: readonly Wanted[]): Promise<ClusterOutcomes> {
   const paths = await deps.cache.paths(run.spec)
   try {

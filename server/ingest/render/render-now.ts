@@ -46,8 +46,8 @@ const CACHE_BYTES = 16 * 1024 * 1024
 
 export interface RenderNow {
   /**
-   * Null cluster: for no cluster, or if that is not possible for the first of its targets. Null means that there is no such
-   * service. Throws `not_found` for an unknown cluster.
+   * Null cluster: for no cluster, or if that is not possible for the first of its targets. Null means that there is no
+   * such service. Throws `not_found` for an unknown cluster.
    */
   render(id: ServiceId, cluster: string | null, explain?: boolean): Promise<RenderView | null>
   variants(id: ServiceId): Promise<VariantsView | null>

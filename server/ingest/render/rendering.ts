@@ -14,7 +14,8 @@ export interface GoodRender {
   count: number
   /** RL5: names all facts of the cluster at that time, whichever of them were read. Absent means none was. */
   factsKey?: string
-  /** RL6: names the values at all places where it looked, facts among them, by whatever build of the server. Absent means no program took part. */
+  /** RL6: names the values at all places where it looked, facts among them, by whatever build of the server. Absent
+   *  means no program took part. */
   renderedFrom?: string
   /** The part of `count` that is not objects of the revision: hooks, and skipped ones. */
   hooks: number
@@ -40,9 +41,11 @@ export type Rendering =
       release: Release
       /** Every cluster that was asked for. At least one is `rendered`, or none was asked for. */
       clusters: ReadonlyMap<ClusterId, ClusterRender>
-      /** Without a cluster, when none was asked for: shows errors before anybody is hurt. Null means that it does not render without one, and perhaps with one (RD10). */
+      /** Without a cluster, when none was asked for: shows errors before anybody is hurt. Null means that it does not
+       *  render without one, and perhaps with one (RD10). */
       forNobody: GoodRender | null
-      /** All that it would need a cluster for, where it is null; what may be wrong all the same is in `warnings`, too. */
+      /** All that it would need a cluster for, where it is null; what may be wrong all the same is in `warnings`, too.
+       */
       lacking?: readonly Problem[]
       warnings: Problem[]
       written?: WrittenBy
@@ -87,7 +90,8 @@ export function goodRenders(rendering: Rendering): GoodRender[] {
   return [...found]
 }
 
-/** The digest of a release: that of its only render, or one of all its renders together, whatever their order. Null means that nothing was rendered. */
+/** The digest of a release: that of its only render, or one of all its renders together, whatever their order. Null
+ *  means that nothing was rendered. */
 export function releaseDigest(renders: readonly Pick<GoodRender, 'digest'>[]): string | null {
   const digests = [...new Set(renders.map(({ digest }) => digest))].sort()
   const [only] = digests

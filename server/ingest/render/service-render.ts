@@ -86,7 +86,8 @@ export class ServiceRenderer {
     return this.inLane(id, () => this.renderNow(id, spec, clusters, at === undefined ? { kind: 'all' } : { kind: 'at', revisions: at }))
   }
 
-  /** For a few more clusters, at what its last render rendered. Null means something else would be rendered now, or is not known; then all of its clusters are to be rendered. */
+  /** For a few more clusters, at what its last render rendered. Null means something else would be rendered now, or is
+   *  not known; then all of its clusters are to be rendered. */
   renderMore(id: ServiceId, spec: ServiceSpec, clusters: readonly RenderCluster[]): Promise<Rendering | null> {
     return this.inLane(id, () => this.renderNow(id, spec, clusters, { kind: 'more' }))
   }
@@ -339,7 +340,8 @@ export class ServiceRenderer {
   }
 }
 
-/** All of its clusters at what was read last; more of them, as of the last such render; or some at other revisions, by repository, of which nothing is remembered. */
+/** All of its clusters at what was read last; more of them, as of the last such render; or some at other revisions, by
+ *  repository, of which nothing is remembered. */
 type WholeExtent = { kind: 'all' } | { kind: 'at'; revisions: Readonly<Record<string, string>> }
 type Extent = WholeExtent | { kind: 'more' }
 

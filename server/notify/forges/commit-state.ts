@@ -10,7 +10,8 @@ export interface CommitFacts {
   /** Placements by `Sync/Health`, as the store counts them: read after `published`. */
   counts: Readonly<Record<string, number>>
   error: Pick<StoredError, 'code' | 'message'> | null
-  /** Every cluster that has the service shall have the revision of this commit. Until then the counts are, in part, of an earlier one. */
+  /** Every cluster that has the service shall have the revision of this commit. Until then the counts are, in part, of
+   *  an earlier one. */
   published: boolean
   /** Name of a cluster in which a hook of this revision failed. */
   hookFailedIn: string | null

@@ -1,5 +1,6 @@
-// Commit statuses: follows the services of the repositories that a sink names, and plans one message for each commit and service, which changes as the
-// fleet does. A look costs what the counts of the changed services cost, whatever the number of clusters.
+// Commit statuses: follows the services of the repositories that a sink names, and plans one message for each commit
+// and service, which changes as the fleet does. A look costs what the counts of the changed services cost, whatever the
+// number of clusters.
 import { type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
 import { type NotificationSinkSpec, sinkTypeOf } from '../../../shared/model/notifications.ts'
 import { serviceSpecSchema, sourcesOf } from '../../../shared/model/resources.ts'

@@ -1,5 +1,5 @@
-// Commit statuses and comments on GitHub, GitLab and Gitea: the requests as their API documents have them. A status is keyed by its context and a comment
-// by a mark in its text, so that a second try changes what the first one wrote.
+// Commit statuses and comments on GitHub, GitLab and Gitea: the requests as their API documents have them. A status is
+// keyed by its context and a comment by a mark in its text, so that a second try changes what the first one wrote.
 import type { ForgeType, NotificationSinkSpec } from '../../../shared/model/notifications.ts'
 import type { CommitDoc } from '../../fleet/notification-records.ts'
 import { type Answer, type HttpRequest, jsonOf, request } from '../sinks/http.ts'

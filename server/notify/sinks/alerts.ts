@@ -1,4 +1,5 @@
-// PagerDuty and Opsgenie: the group is one alert, which ends when all is well again. And the generic webhook: CloudEvents 1.0, signed.
+// PagerDuty and Opsgenie: the group is one alert, which ends when all is well again. And the generic webhook:
+// CloudEvents 1.0, signed.
 import { createHmac } from 'node:crypto'
 import { cut, jsonOf, request } from './http.ts'
 import { type Message, type Sink, secretOf } from './sink.ts'
@@ -72,7 +73,8 @@ export const opsgenie: Sink = async (message, sending) => {
 
 export const SIGNATURE_HEADER = 'x-skerry-signature'
 
-/** CloudEvents 1.0, structured mode. The signature covers the time and the body, so that a request that was recorded is worthless later. */
+/** CloudEvents 1.0, structured mode. The signature covers the time and the body, so that a request that was recorded is
+ *  worthless later. */
 export const webhook: Sink = async (message, sending) => {
   const url = sending.spec.webhook?.url ?? secretOf(sending, 'url')
   const body = JSON.stringify({

@@ -1,4 +1,5 @@
-// Slack, Microsoft Teams and Discord. Slack with a bot token and Discord change the message that is there; the others get a new one.
+// Slack, Microsoft Teams and Discord. Slack with a bot token and Discord change the message that is there; the others
+// get a new one.
 import { cut, jsonOf, redacted, refusal, request } from './http.ts'
 import { type Message, type Sending, type Sent, type Sink, SinkError, secretOf } from './sink.ts'
 
@@ -48,7 +49,8 @@ function slackMessage(message: Message) {
   }
 }
 
-/** chat.postMessage and chat.update with a bot token; an incoming webhook takes the same message and cannot change it. */
+/** chat.postMessage and chat.update with a bot token; an incoming webhook takes the same message and cannot change it.
+ */
 export const slack: Sink = async (message, sending) => {
   const body = slackMessage(message)
   if (sending.secrets['token'] === undefined) {

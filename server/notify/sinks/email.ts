@@ -1,5 +1,5 @@
-// E-mail by SMTP. The name of the server goes through the address guard, and the connection to the address that was checked; its certificate must be
-// for the name.
+// E-mail by SMTP. The name of the server goes through the address guard, and the connection to the address that was
+// checked; its certificate must be for the name.
 import { isIP } from 'node:net'
 import { createTransport } from 'nodemailer'
 import { AppError } from '../../../shared/protocol/error.ts'
@@ -35,7 +35,8 @@ export const email: Sink = async (message, sending) => {
     })
     try {
       const domain = from.split('@')[1] ?? 'skerry'
-      // NX7: an ID of its own for each version, since mail servers drop a mail whose ID they have seen; later ones answer the first that was taken.
+      // NX7: an ID of its own for each version, since mail servers drop a mail whose ID they have seen; later ones
+      // answer the first that was taken.
       const messageId = `<${message.groupId}.${message.version}@${domain}>`
       const first = sending.ref
       const info = await transport.sendMail({

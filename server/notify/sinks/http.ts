@@ -1,4 +1,5 @@
-// One HTTP request of a sink: through the address guard, bounded, without redirects, and with errors that hold no secret.
+// One HTTP request of a sink: through the address guard, bounded, without redirects, and with errors that hold no
+// secret.
 import { AppError } from '../../../shared/protocol/error.ts'
 import { type Sending, SinkError } from './sink.ts'
 

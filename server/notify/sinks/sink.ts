@@ -1,4 +1,5 @@
-// The port of sinks: one message in, what the receiver calls it out. A failure says whether another try can help; it never holds a secret.
+// The port of sinks: one message in, what the receiver calls it out. A failure says whether another try can help; it
+// never holds a secret.
 import type { NotificationSinkSpec, Severity } from '../../../shared/model/notifications.ts'
 import type { AddressGuard } from '../../sources/address/guard.ts'
 

@@ -1,5 +1,5 @@
-// Renders on the disk: files by key, bounded, those longest unused go first. A cache and nothing more: what cannot be read as it was written counts as not there and is
-// removed, and what cannot be written is rendered again some day.
+// Renders on the disk: files by key, bounded, those longest unused go first. A cache and nothing more: what cannot be
+// read as it was written counts as not there and is removed, and what cannot be written is rendered again some day.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'

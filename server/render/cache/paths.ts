@@ -8,7 +8,8 @@ import { z } from 'zod'
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import type { Dependency } from '../inputs.ts'
 
-/** IC9: of one service; beyond it those that were not passed lately are forgotten, and what they led to is rendered again. */
+/** IC9: of one service; beyond it those that were not passed lately are forgotten, and what they led to is rendered
+ *  again. */
 const STEPS_MAX = 500_000
 /** IC9: what each further look of a run counts: it takes a reference and four digits. */
 const FURTHER_DEPENDENCY = 1 / 8
@@ -75,7 +76,8 @@ export class DependencyPaths {
     return this.weight
   }
 
-  /** More than that part of it is not written down yet. Written whenever a third is new, it is written three times over at most, however it grows. */
+  /** More than that part of it is not written down yet. Written whenever a third is new, it is written three times over
+   *  at most, however it grows. */
   isDue(part = 1 / 3): boolean {
     return this.unsaved > this.weight * part
   }

@@ -25,7 +25,8 @@ export interface RenderCacheDeps {
 }
 
 export interface RenderCache {
-  /** `spec` names all that is the same for every cluster of the service: its render options, its own name, the build of this server. */
+  /** `spec` names all that is the same for every cluster of the service: its render options, its own name, the build of
+   *  this server. */
   paths(spec: string): Promise<DependencyPaths>
   /** Writes them down, if there are new ones. */
   savePaths(spec: string, paths: DependencyPaths): Promise<void>
@@ -92,7 +93,8 @@ class TwoStepCache implements RenderCache {
     return this.results.peek(key)?.result ?? null
   }
 
-  /** IC7: what failed is kept in memory only: a limit that was met on a busy machine is tried again by the next process. */
+  /** IC7: what failed is kept in memory only: a limit that was met on a busy machine is tried again by the next
+   *  process. */
   async put(key: string, render: KeptRender, secret: boolean): Promise<void> {
     const { result } = render
     this.results.set(key, render, weightOf(result))

@@ -1,4 +1,5 @@
-// The renderer for everything else: a program of the operator's allow-list, in the service's folder, which gets the inputs that the service names and writes YAML.
+// The renderer for everything else: a program of the operator's allow-list, in the service's folder, which gets the
+// inputs that the service names and writes YAML.
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import type { Problem } from '../../../shared/protocol/error.ts'
 import { pathSegments, type SourceFile } from '../../sources/source.ts'

@@ -1,4 +1,5 @@
-// The operator's allow-list of renderers (`skerry server --renderers FILE`): a name that services may use → a program of this machine.
+// The operator's allow-list of renderers (`skerry server --renderers FILE`): a name that services may use → a program
+// of this machine.
 import { z } from 'zod'
 import { nameSchema } from '../../../shared/model/ids.ts'
 import { durationMs, durationSchema } from '../../../shared/model/resources.ts'

@@ -14,12 +14,14 @@ export interface Capabilities {
   kubeVersion: string | null
   /** Sorted. */
   served: readonly string[]
-  /** Looks for what the cluster does not serve: helm takes every API version of its own Kubernetes for served, so they are answered in the template. */
+  /** Looks for what the cluster does not serve: helm takes every API version of its own Kubernetes for served, so they
+   *  are answered in the template. */
   notServed: readonly Literal[]
   warnings: Problem[]
 }
 
-/** HM4. `chartKubeVersion`: '' of a chart that asks for none. `originOf`: where a file of the chart lies, for messages. */
+/** HM4. `chartKubeVersion`: '' of a chart that asks for none. `originOf`: where a file of the chart lies, for messages.
+ */
 export function capabilitiesOf(
   scan: ChartScan,
   chartKubeVersion: string,

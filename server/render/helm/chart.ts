@@ -1,4 +1,5 @@
-// A chart as helm gets it: the files of its folder that helm can see, with the charts that it depends on in its charts folder. Also where each file came from, for messages.
+// A chart as helm gets it: the files of its folder that helm can see, with the charts that it depends on in its charts
+// folder. Also where each file came from, for messages.
 import { parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
 import { AppError, type Problem } from '../../../shared/protocol/error.ts'
@@ -93,7 +94,8 @@ class ChartReader {
     return null
   }
 
-  /** Reads what the chart in `folder` says of itself and adds what it depends on and has not. `root`: where its folder is in the tree. Null means that it is not of the tree. */
+  /** Reads what the chart in `folder` says of itself and adds what it depends on and has not. `root`: where its folder
+   *  is in the tree. Null means that it is not of the tree. */
   async complete(folder: string, root: string | null, depth: number): Promise<ChartNode | null> {
     this.charts += 1
     if (depth > CHART_DEPTH_MAX || this.charts > CHARTS_MAX) {
@@ -201,7 +203,8 @@ class ChartReader {
     return [...this.files.keys()].filter(isArchive).sort()
   }
 
-  /** A packed chart becomes a folder beside it: what is in it is seen, and held against the limits, before helm gets it. */
+  /** A packed chart becomes a folder beside it: what is in it is seen, and held against the limits, before helm gets
+   *  it. */
   private async unpack(path: string): Promise<void> {
     const archive = this.files.get(path)
     if (archive === undefined) return
@@ -238,7 +241,8 @@ class ChartReader {
     return this.files.get(path)?.origin ?? path
   }
 
-  /** A YAML file of the chart as a mapping. Undefined means that there is no such file. Null: it is no mapping, and a problem says so. */
+  /** A YAML file of the chart as a mapping. Undefined means that there is no such file. Null: it is no mapping, and a
+   *  problem says so. */
   private read(path: string): Readonly<Record<string, unknown>> | null | undefined {
     const file = this.files.get(path)
     if (file === undefined) return undefined
@@ -271,7 +275,8 @@ function exactDependency(dependency: ChartDependency): ChartDependency | undefin
   return version === undefined ? undefined : { ...dependency, version }
 }
 
-/** As helm calls a file in messages (`podinfo/charts/redis/templates/x.yaml`) → its path in the files of the chart. Null means that it is none of them. */
+/** As helm calls a file in messages (`podinfo/charts/redis/templates/x.yaml`) → its path in the files of the chart.
+ *  Null means that it is none of them. */
 export function chartPath({ files, node }: Chart, named: string): string | null {
   const names = named.split('/')
   let chart: ChartNode = node

@@ -2,13 +2,15 @@
 // stay. Text that a function of the template language quotes may be a value, and values may be secrets: it is cut.
 
 export interface HelmError {
-  /** As helm names it: `podinfo/templates/deployment.yaml`. Null means that the error is of the chart, or of its values. */
+  /** As helm names it: `podinfo/templates/deployment.yaml`. Null means that the error is of the chart, or of its
+   *  values. */
   file: string | null
   line: number | null
   column: number | null
   message: string
   kind: 'execute' | 'parse' | 'yaml' | 'schema' | 'other'
-  /** The template that helm rendered when it failed: without it the others can be reported too. Null means that no others can. */
+  /** The template that helm rendered when it failed: without it the others can be reported too. Null means that no
+   *  others can. */
   template: string | null
   /** For `schema`: the chart's name, and the place in its values. */
   values?: { chart: string; at: readonly string[] }
@@ -60,7 +62,8 @@ function parseMessage(message: string): string {
 const ONE_LINE = /template: ([^\s:]+):(\d+)(?::(\d+))?: executing "[^"]*" at <([\s\S]*?)>: /g
 const TRACE = /^(\S+):(\d+):(\d+)\n {2}executing "[^"]*" at <([\s\S]*?)>:\n {4}/gm
 
-/** helm 3 puts the chain of includes on one line, helm 4 each on lines of its own; the last one is where it happened. */
+/** helm 3 puts the chain of includes on one line, helm 4 each on lines of its own; the last one is where it happened.
+ */
 function executeError(text: string): HelmError | null {
   const chain = [...text.matchAll(text.startsWith('template: ') ? ONE_LINE : TRACE)]
   const [first, last] = [chain[0], chain.at(-1)]

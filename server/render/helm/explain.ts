@@ -1,6 +1,6 @@
 // The values that a chart gets, each with the level that it comes from. Values that a secret of a Config went into, by
-// whatever filter, are left out: that they are secret is known from what was read, not from their looks. Values that were
-// committed in clear are known by their names alone. Pure.
+// whatever filter, are left out: that they are secret is known from what was read, not from their looks. Values that
+// were committed in clear are known by their names alone. Pure.
 import type { ExplainedValue } from '../../../shared/model/render-views.ts'
 import { decodeUtf8 } from '../utf8.ts'
 import type { Chart, ChartNode } from './chart.ts'

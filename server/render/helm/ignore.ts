@@ -1,5 +1,5 @@
-// Which files of a chart's folder helm does not see: .helmignore as helm itself reads it (pkg/ignore/rules.go), and what it never looks at. Errs on the side of seeing:
-// helm holds what it gets against the rules once more.
+// Which files of a chart's folder helm does not see: .helmignore as helm itself reads it (pkg/ignore/rules.go), and
+// what it never looks at. Errs on the side of seeing: helm holds what it gets against the rules once more.
 
 interface Rule {
   /** The patterns of the names between slashes. A rule by name has one. */
@@ -16,7 +16,8 @@ const DEFAULTS = ['templates/.?*']
 /** Lines with a rule, and characters; larger ones are refused: each rule is held against each file. */
 export const IGNORE_RULES_MAX = 500
 export const IGNORE_LENGTH_MAX = 64 * 1024
-/** Characters of rules and names that are held against each other, for all files together: a name with a rule of stars takes as many as the one has times the other. */
+/** Characters of rules and names that are held against each other, for all files together: a name with a rule of stars
+ *  takes as many as the one has times the other. */
 export const IGNORE_STEPS_MAX = 20_000_000
 
 /** The cost of comparing a rule with a name, whatever the two are. */
@@ -40,7 +41,8 @@ export function helmIgnore(text: string): HelmIgnore | null {
 class Ignore implements HelmIgnore {
   private readonly rules: readonly Rule[]
   private readonly folders = new Map<string, boolean>([['', false]])
-  /** By the name of a file or folder: what each rule by name says of it. The same few names are in all folders of most charts. */
+  /** By the name of a file or folder: what each rule by name says of it. The same few names are in all folders of most
+   *  charts. */
   private readonly names = new Map<string, Array<boolean | undefined>>()
   private readonly steps: Steps = { left: IGNORE_STEPS_MAX }
 
@@ -103,8 +105,9 @@ function ruleOf(line: string): Rule[] {
 
 type GlobPart = 'star' | { matches(char: string): boolean; steps: number }
 
-/** Go's filepath.Match: a star and a question mark never match a slash, so each name between slashes is matched by itself. Null means that it is no pattern. By hand, because a
- *  regular expression with many stars can take for ever. */
+/** Go's filepath.Match: a star and a question mark never match a slash, so each name between slashes is matched by
+ *  itself. Null means that it is no pattern. By hand, because a regular expression with many stars can take for ever.
+ */
 function globNames(glob: string): Pattern[] | null {
   const names: GlobPart[][] = [[]]
   const add = (part: GlobPart) => names.at(-1)?.push(part)

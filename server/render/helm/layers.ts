@@ -1,5 +1,6 @@
-// The values that a release is rendered with, from every place that gives some, level by level: the service < its overrides < the cluster, and within a level valuesFiles <
-// valuesFrom < values. What the chart itself has is below all of them, and put there by helm.
+// The values that a release is rendered with, from every place that gives some, level by level: the service < its
+// overrides < the cluster, and within a level valuesFiles < valuesFrom < values. What the chart itself has is below all
+// of them, and put there by helm.
 
 import { type Problem, plainProblem } from '../../../shared/protocol/error.ts'
 import { sopsFormatOf } from '../../../shared/sops/read.ts'

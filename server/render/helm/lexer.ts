@@ -1,7 +1,9 @@
-// The actions of a Go template as tokens: enough to see which functions and fields a chart names, and where. Comments and plain text give nothing.
+// The actions of a Go template as tokens: enough to see which functions and fields a chart names, and where. Comments
+// and plain text give nothing.
 
 export interface TemplateToken {
-  /** `open` and `close` are the borders of an action; `name` a function or keyword; `chain` `.Values.a`, `$`, `$x.b`; `text` a quoted text, whose `text` is what it holds. */
+  /** `open` and `close` are the borders of an action; `name` a function or keyword; `chain` `.Values.a`, `$`, `$x.b`;
+   *  `text` a quoted text, whose `text` is what it holds. */
   kind: 'open' | 'close' | 'name' | 'chain' | 'text' | 'mark'
   text: string
   at: number
@@ -54,7 +56,8 @@ function readToken(source: string, at: number): TemplateToken {
   }
   const token = (kind: TemplateToken['kind'], whole: string, text = whole): TemplateToken => ({ kind, text, at, end: at + whole.length })
   if (/\s/.test(char)) return token('mark', char, '')
-  // One that does not end is helm's to refuse. What is left of it is passed over at once: looking for an end from each quote in it would take for ever.
+  // One that does not end is helm's to refuse. What is left of it is passed over at once: looking for an end from each
+  // quote in it would take for ever.
   const restOf = (end: number): TemplateToken => token('mark', source.slice(at, end < 0 ? source.length : end), char)
   if (char === '`') {
     const whole = taken(RAW)

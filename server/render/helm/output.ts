@@ -1,4 +1,5 @@
-// Standard output of `helm template` → the files that it came from, so that a problem in what was rendered names the template.
+// Standard output of `helm template` → the files that it came from, so that a problem in what was rendered names the
+// template.
 
 const SOURCE = /^---[ \t]*\n# Source: ([^\n]+)\n/gm
 
@@ -21,7 +22,8 @@ export function splitHelmOutput(stdout: string): Map<string, Uint8Array> {
 
 const endLine = (text: string): string => (text.endsWith('\n') ? text : `${text}\n`)
 
-/** A chart may call its templates anything; here names that begin with a dot are not read, and some mark other renderers. */
+/** A chart may call its templates anything; here names that begin with a dot are not read, and some mark other
+ *  renderers. */
 function manifestName(source: string): string {
   const names = source.split('/').filter((name) => name !== '')
   const safe = names.map((name) => (name.startsWith('.') ? `_${name}` : name)).join('/')

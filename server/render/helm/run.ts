@@ -135,7 +135,8 @@ function yamlProblems(chart: Chart, stdout: Uint8Array | undefined, error: HelmE
   return [path === null ? { path: error.file ?? '', message: error.message } : at(chart, path, null, null, error.message)]
 }
 
-/** The one line of the template that begins, up to its first action, as the rendered one does. Null means that there is none, or more. */
+/** The one line of the template that begins, up to its first action, as the rendered one does. Null means that there is
+ *  none, or more. */
 function templateLine(template: string, rendered: string): number | null {
   if (rendered === '') return null
   const lines = template.split('\n').map((line) => line.trim())

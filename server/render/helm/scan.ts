@@ -35,7 +35,8 @@ export interface ChartScan {
 export interface ScannedFile {
   path: string
   text: string
-  /** `template`: rendered by itself; `partial`: only what it defines counts; `values`: texts that `tpl` may render; `notes`: rendered, and then dropped. */
+  /** `template`: rendered by itself; `partial`: only what it defines counts; `values`: texts that `tpl` may render;
+   *  `notes`: rendered, and then dropped. */
   kind: 'template' | 'partial' | 'values' | 'notes'
 }
 

@@ -1,5 +1,6 @@
-// Helm values as Helm itself puts them together: later ones win, maps are merged, lists are replaced, and a null stays a null, by which Helm removes what the chart has at
-// that place. Pure; tests/contract/helm-values.test.ts holds it against `helm template -f a -f b`.
+// Helm values as Helm itself puts them together: later ones win, maps are merged, lists are replaced, and a null stays
+// a null, by which Helm removes what the chart has at that place. Pure; tests/contract/helm-values.test.ts holds it
+// against `helm template -f a -f b`.
 import { parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
 import type { Problem } from '../../../shared/protocol/error.ts'
 
@@ -7,7 +8,8 @@ export type Values = Readonly<Record<string, unknown>>
 
 export const isValues = (value: unknown): value is Values => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** As helm merges several `-f`: mappings together, all else replaced. A null stays, for helm to take away what the chart has there. */
+/** As helm merges several `-f`: mappings together, all else replaced. A null stays, for helm to take away what the
+ *  chart has there. */
 export function mergeValues(below: Values, above: Values): Values {
   const merged: Record<string, unknown> = { ...below }
   for (const [key, value] of Object.entries(above)) {

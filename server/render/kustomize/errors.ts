@@ -6,7 +6,8 @@ import { templateName } from '../liquid/files.ts'
 import { readManifests } from '../manifests.ts'
 import { KUSTOMIZATION_NAMES } from './paths.ts'
 
-/** The repository's tree in the sandbox. A name that no other folder has: where the sandbox itself lies is no matter of an author. */
+/** The repository's tree in the sandbox. A name that no other folder has: where the sandbox itself lies is no matter of
+ *  an author. */
 export const TREE_FOLDER = 'source-tree'
 const TREE_PATH = `/(?:[^\\s'":]{0,1024}?/)?${TREE_FOLDER}`
 const MESSAGE_MAX = 1_000

@@ -4,7 +4,8 @@ import { type ParsedYaml, parseYamlDocuments } from '../../../shared/adapters/ya
 import { TextPlaces } from '../text-places.ts'
 import { isInline } from './paths.ts'
 
-/** `either`: a file, or a folder with a kustomization. `plugin`: the same, whose documents name files again. `chart`: a folder of a chart. */
+/** `either`: a file, or a folder with a kustomization. `plugin`: the same, whose documents name files again. `chart`: a
+ *  folder of a chart. */
 export type NeedKind = 'either' | 'folder' | 'file' | 'plugin' | 'chart'
 
 /** A file or folder that a kustomization names. */
@@ -198,7 +199,8 @@ function namedInline(plugin: string, lines: Lines): Named {
   return { needs: at(needs), charts: at(charts), refused: at(refused) }
 }
 
-/** Scalars have no line of their own: the first one at or after their field that holds them. Those of one field come one after the other, so that each is looked for from the one before. */
+/** Scalars have no line of their own: the first one at or after their field that holds them. Those of one field come
+ *  one after the other, so that each is looked for from the one before. */
 class Lines {
   private readonly places: TextPlaces
   private readonly fields = new Map<string, number>()

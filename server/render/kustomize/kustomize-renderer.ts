@@ -1,4 +1,5 @@
-// The renderer for kustomizations: the real `kustomize build` in the sandbox, with exactly the files that the kustomization names.
+// The renderer for kustomizations: the real `kustomize build` in the sandbox, with exactly the files that the
+// kustomization names.
 import { createHash } from 'node:crypto'
 import type { Problem } from '../../../shared/protocol/error.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
@@ -85,7 +86,8 @@ async function build(job: RenderJob, args: readonly string[], { files, root }: B
   return failed ? { kind: 'refused', stderr: notes } : { kind: 'built', stdout: output, stderr: notes }
 }
 
-/** It lives for 30 ms: with the usual setting it collects six times, with this twice. With a higher one it takes longer again, for memory that it never had before. */
+/** It lives for 30 ms: with the usual setting it collects six times, with this twice. With a higher one it takes longer
+ *  again, for memory that it never had before. */
 const LESS_COLLECTING = { GOGC: '200' }
 
 function filesDigest(files: Built['files']): string {

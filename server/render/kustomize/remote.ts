@@ -1,4 +1,5 @@
-// Remote bases: the addresses that kustomizations write, read with kustomize's own grammar (api/internal/git/repospec.go of v5). Pure, and makes no request.
+// Remote bases: the addresses that kustomizations write, read with kustomize's own grammar
+// (api/internal/git/repospec.go of v5). Pure, and makes no request.
 import { z } from 'zod'
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
 import { gitUrlSchema, webUrlSchema } from '../../../shared/model/sources.ts'
@@ -33,7 +34,8 @@ export function parseBaseName(name: string): RemoteBase | null {
   }
 }
 
-/** For people and for the revisions of a release: different for different bases, without the query of a file, which may hold a token. */
+/** For people and for the revisions of a release: different for different bases, without the query of a file, which may
+ *  hold a token. */
 export function shownBase(base: RemoteBase): string {
   if (base.kind === 'git') return `${base.url}${base.ref === HEAD ? '' : `?ref=${base.ref}`}${base.submodules ? ' with submodules' : ''}`
   const query = base.url.indexOf('?')

@@ -37,7 +37,8 @@ export interface ScanJob extends TemplateJob, Pick<RenderJob, 'bases' | 'openSop
   remoteBases: boolean
 }
 
-/** The kustomization of the source's folder with all that it and its bases name, and nothing else of the tree. `more.folders`: components that the service adds. Problems are in the answer. */
+/** The kustomization of the source's folder with all that it and its bases name, and nothing else of the tree.
+ *  `more.folders`: components that the service adds. Problems are in the answer. */
 export async function scanKustomization(job: ScanJob, more: { folders: readonly string[] }): Promise<KustomizeFiles> {
   const scan = new Scan(job)
   const root = treePath('', job.source.root) ?? ''

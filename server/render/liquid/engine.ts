@@ -1,4 +1,5 @@
-// The importer of liquidjs: templates are untrusted, so what they may do is a list, and what they may cost is counted. Text in, text or problems out; never throws on input.
+// The importer of liquidjs: templates are untrusted, so what they may do is a list, and what they may cost is counted.
+// Text in, text or problems out; never throws on input.
 import {
   CaseTag,
   type Context,
@@ -244,7 +245,8 @@ function syntaxFindings(error: unknown): Finding[] {
 export const partialsOf = (text: string, file: string, partial: boolean): readonly string[] =>
   parse(text, file, partial ? 'partial' : 'file').partials
 
-/** `meter`: of the render that the text is part of. Past the limits of limits.ts, and for everything that is wrong, it is `failed`; nothing is thrown. */
+/** `meter`: of the render that the text is part of. Past the limits of limits.ts, and for everything that is wrong, it
+ *  is `failed`; nothing is thrown. */
 export function renderText(
   text: string,
   place: TemplatePlace,

@@ -1,5 +1,6 @@
-// The filters that chart authors type, as they know them from Helm, and which of Liquid's own are kept: none that reads a clock, throws dice, or parses templates
-// at run time. Values come from recorded inputs: a filter takes no more of them than it needs.
+// The filters that chart authors type, as they know them from Helm, and which of Liquid's own are kept: none that reads
+// a clock, throws dice, or parses templates at run time. Values come from recorded inputs: a filter takes no more of
+// them than it needs.
 import { createHash } from 'node:crypto'
 import { parseYamlDocuments, toYaml } from '../../../shared/adapters/yaml.ts'
 import { TEMPLATE_OUTPUT_BYTES_MAX, TemplateRefusal } from './limits.ts'

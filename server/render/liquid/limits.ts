@@ -5,7 +5,8 @@ export const TEMPLATE_BYTES_MAX = 1024 * 1024
 /** Characters within outputs and tags: what parsing costs. */
 export const TEMPLATE_CODE_MAX = 256 * 1024
 export const TEMPLATE_OUTPUT_BYTES_MAX = 16 * 1024 * 1024
-/** About a microsecond each: a node that is rendered, a name that is looked up, 64 characters or members that a filter gets. */
+/** About a microsecond each: a node that is rendered, a name that is looked up, 64 characters or members that a filter
+ *  gets. */
 export const TEMPLATE_WORK_MAX = 300_000
 /** Characters and members of lists that a render makes, all together. */
 export const TEMPLATE_MEMORY_MAX = 16 * 1024 * 1024

@@ -10,7 +10,8 @@ export interface TemplatePlace {
   /** For the template of a notification, whose only variable is `message`. */
   message?: Readonly<Record<string, unknown>>
   file: string
-  /** The text's first line in that file, default 1. Null means that the file has no lines, such as a value in a resource. */
+  /** The text's first line in that file, default 1. Null means that the file has no lines, such as a value in a
+   *  resource. */
   line?: number | null
 }
 
@@ -61,7 +62,8 @@ function problemAt(place: TemplatePlace, { text, at, message, needsCluster }: Te
   return { path, message, ...(excerpt === '' ? {} : { excerpt }), ...(needsCluster === undefined ? {} : { needsCluster }) }
 }
 
-/** The name that was probably meant: a quarter of the letters differ at most (two in short names), or it is the right name in another place. Looks at the first 500 names. */
+/** The name that was probably meant: a quarter of the letters differ at most (two in short names), or it is the right
+ *  name in another place. Looks at the first 500 names. */
 export function nearestName(wrong: string, names: Iterable<string>): string | null {
   const limit = Math.max(2, Math.floor(wrong.length / 4)) + 1
   if (wrong.length > NAME_LENGTH_MAX) return null

@@ -46,7 +46,8 @@ const ROOTS = ['cluster', 'config', 'service', 'source']
 
 const KNOWN_TOLD = 20
 
-/** A partial has names of its own, which are given where it is rendered. A message is the template of a notification. */
+/** A partial has names of its own, which are given where it is rendered. A message is the template of a notification.
+ */
 export type TemplateKind = 'file' | 'partial' | 'message'
 
 /** Findings are sorted by place, the first 50. */
@@ -205,7 +206,8 @@ function tagMessage(name: string): string {
   return nearest === null ? `unknown tag ${shownName(name)}` : `unknown tag ${shownName(name)}; did you mean ${nearest}?`
 }
 
-/** For the author of the template. What is said while it is rendered may hold values: only our own words are handed on. */
+/** For the author of the template. What is said while it is rendered may hold values: only our own words are handed on.
+ */
 export function messageOf(error: unknown): string {
   if (error instanceof TemplateRefusal) return error.message
   if (!(error instanceof Error)) return 'cannot be evaluated'

@@ -1,4 +1,5 @@
-// JSON patches (RFC 6902), applied to one object. Pure. As kubectl does it, also where the RFC would refuse: an index may count from the end (-1).
+// JSON patches (RFC 6902), applied to one object. Pure. As kubectl does it, also where the RFC would refuse: an index
+// may count from the end (-1).
 import { isMap, type Json, type JsonMap, PatchError } from './merge.ts'
 
 export interface JsonPatchOp {
@@ -8,7 +9,8 @@ export interface JsonPatchOp {
   value?: Json | undefined
 }
 
-/** Characters and values that `copy` may add to one object: a few operations could else double it until the memory is full. */
+/** Characters and values that `copy` may add to one object: a few operations could else double it until the memory is
+ *  full. */
 const COPY_SIZE_MAX = 1_048_576
 
 /** `index` counts the operations, for messages. */

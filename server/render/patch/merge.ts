@@ -30,7 +30,8 @@ export function mergePatch(original: Json | undefined, patch: Json): Json {
   return merged
 }
 
-/** A strategic merge of a patch into an object of that type; both stay as they are. Throws PatchError with the path of what cannot be merged. */
+/** A strategic merge of a patch into an object of that type; both stay as they are. Throws PatchError with the path of
+ *  what cannot be merged. */
 export const strategicMerge = (original: JsonMap, patch: JsonMap, type: PatchType): JsonMap => mergeMap(original, patch, type, '')
 
 function mergeMap(original: JsonMap, given: JsonMap, type: PatchType | null, path: string): JsonMap {
@@ -122,7 +123,8 @@ function mergeOrdered(merged: JsonMap, patch: JsonMap, type: PatchType | null, p
   }
 }
 
-/** kubectl deletes in place and adds in the room that is left, in the very list that it asks for the order of before: there, what is new counts as what comes last. */
+/** kubectl deletes in place and adds in the room that is left, in the very list that it asks for the order of before:
+ *  there, what is new counts as what comes last. */
 function orderBefore(held: Json, patch: Json, key: string | undefined): Json[] {
   if (!Array.isArray(held)) return []
   if (!Array.isArray(patch) || key === undefined) return held
@@ -192,7 +194,8 @@ function identity(item: Json, key: string | undefined, path: string): Json {
   return value
 }
 
-/** Those that the patch names are in its order, all others in that of the original, and each of these before the first that followed it there. */
+/** Those that the patch names are in its order, all others in that of the original, and each of these before the first
+ *  that followed it there. */
 function inOrder(items: readonly Json[], patchOrder: readonly Json[], originalOrder: readonly Json[], key: string | undefined): Json[] {
   const idOf = (item: Json): Json | undefined => (key === undefined ? item : isMap(item) ? item[key] : undefined)
   const indexIn = (list: readonly Json[]) => {

@@ -146,7 +146,8 @@ function mergeChange(patch: JsonMap): Change {
   }
 }
 
-/** The patch without apiVersion, kind, name and namespace: with a target they choose nothing (PT6), and merged into the objects they would rename them. */
+/** The patch without apiVersion, kind, name and namespace: with a target they choose nothing (PT6), and merged into the
+ *  objects they would rename them. */
 function withoutName(patch: JsonMap): JsonMap {
   const { apiVersion: _, kind: __, ...rest } = patch
   const { metadata } = rest

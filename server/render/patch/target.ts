@@ -30,7 +30,8 @@ function textOf(object: K8sObject, text: (typeof TEXTS)[number], namespace: stri
   }
 }
 
-/** As in kustomize: all that is given has to hold, and what is empty is not given. Throws PatchError with the member that cannot be read. */
+/** As in kustomize: all that is given has to hold, and what is empty is not given. Throws PatchError with the member
+ *  that cannot be read. */
 export function targetOf(target: Target): IsTarget {
   const tests: IsTarget[] = []
   for (const text of TEXTS) {

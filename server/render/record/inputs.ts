@@ -30,7 +30,8 @@ function recorded(value: object, path: InputRead, note: (path: InputRead) => voi
     return children.get(name)
   }
   const isOwn = (name: string) => Object.hasOwn(own, name) && own[name] !== undefined
-  // The target is empty, so that nothing of it binds the answers; what every object has (toString) is the language's and no look.
+  // The target is empty, so that nothing of it binds the answers; what every object has (toString) is the language's
+  // and no look.
   return new Proxy<object>(
     {},
     {

@@ -1,4 +1,5 @@
-// The argument vectors that start a program with nothing around it: bubblewrap with everything cut, or only limits of the process where that is chosen.
+// The argument vectors that start a program with nothing around it: bubblewrap with everything cut, or only limits of
+// the process where that is chosen.
 import type { SandboxLimits } from '../sandbox.ts'
 import { bundled } from '../typescript/bundle.ts' with { type: 'macro' }
 import type { ConfineOrder } from './confine.ts'
@@ -10,7 +11,8 @@ import type { PlacedFiles } from './trees.ts'
 const TEMP_BYTES_MAX = 64 * 1024 * 1024
 const FILE_BYTES_MAX = 64 * 1024 * 1024
 const OPEN_FILES_MAX = 256
-/** The most processes and threads of a run. The kernel counts those of the run's own user namespace, not those of the server; it does not count those of root, for whom process-groups.ts sets the limit. */
+/** The most processes and threads of a run. The kernel counts those of the run's own user namespace, not those of the
+ *  server; it does not count those of root, for whom process-groups.ts sets the limit. */
 export const THREADS_MAX = 256
 /** The memory that a Go program maps besides its heap. */
 const GO_DATA_BYTES = 160 * 1024 * 1024

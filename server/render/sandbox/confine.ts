@@ -1,5 +1,6 @@
-// A program of its own, from which every program of `--render-sandbox limits` comes: it takes from itself, by Landlock, all files but those of the run,
-// and by seccomp all sockets, and becomes the program then. Its arguments are a ConfineOrder (orderArguments). Exit code CONFINE_FAILED: the program was not started.
+// A program of its own, from which every program of `--render-sandbox limits` comes: it takes from itself, by Landlock,
+// all files but those of the run, and by seccomp all sockets, and becomes the program then. Its arguments are a
+// ConfineOrder (orderArguments). Exit code CONFINE_FAILED: the program was not started.
 import { dlopen, FFIType, ptr } from 'bun:ffi'
 import { statSync, writeSync } from 'node:fs'
 

@@ -20,7 +20,8 @@ const LIBRARY_FOLDERS = [
 ].concat(['/lib64', '/usr/lib64', '/lib', '/usr/lib'])
 const LIBRARIES_MAX = 100
 
-/** Files that must be where they are, links with them: the loader and each library by the path under which it is looked for. Throws for one that is missing. */
+/** Files that must be where they are, links with them: the loader and each library by the path under which it is looked
+ *  for. Throws for one that is missing. */
 export function librariesOf(program: string): string[] {
   const found = new Map<string, string>()
   const queue = [program]

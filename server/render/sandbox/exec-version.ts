@@ -21,7 +21,8 @@ function mayBeFolder(path: string): boolean {
   }
 }
 
-/** 16 hex digits. Files by their contents, so that it is the same on another machine; folders, which may be large, by the names, sizes and times of what is in them. */
+/** 16 hex digits. Files by their contents, so that it is the same on another machine; folders, which may be large, by
+ *  the names, sizes and times of what is in them. */
 export async function execVersion({ command, mounts }: Pick<PlacedProgram, 'command' | 'mounts'>, folders = FOLDERS): Promise<string> {
   const hash = createHash('sha256').update(JSON.stringify(command))
   for (const [from, to] of mounts) {

@@ -24,8 +24,8 @@ export class FairSlots {
     this.share = new FairShare(ofOneMax)
   }
 
-  /** `spent` is told how much processor time the work used; without it, the time from begin to end counts. Throws the signal's
-   *  reason when that aborts before the work begins. */
+  /** `spent` is told how much processor time the work used; without it, the time from begin to end counts. Throws the
+   *  signal's reason when that aborts before the work begins. */
   async run<T>(asker: Asker, work: (spent: (processorMs: number) => void) => Promise<T>, signal?: AbortSignal): Promise<T> {
     await this.enter(asker, signal)
     const sinceMs = this.clock.monotonicMs()

@@ -1,4 +1,5 @@
-// Which files a sandbox gets, and which of them are worth writing once for many runs: a chart of 200 files is rendered for many clusters, and only its values differ.
+// Which files a sandbox gets, and which of them are worth writing once for many runs: a chart of 200 files is rendered
+// for many clusters, and only its values differ.
 import { createHash } from 'node:crypto'
 import { AppError } from '../../../shared/protocol/error.ts'
 

@@ -1,5 +1,6 @@
-// How many processes a program may have where the server runs as root: the kernel's limit for each user does not bind root, whatever the program may call itself, so each run
-// is in a control group. For any other user that limit holds, and there are no groups.
+// How many processes a program may have where the server runs as root: the kernel's limit for each user does not bind
+// root, whatever the program may call itself, so each run is in a control group. For any other user that limit holds,
+// and there are no groups.
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,8 +16,9 @@ export interface ProcessGroups {
 }
 
 /**
- * What starts a program inside of a group: nothing of it runs before it is in there. Where a thread may move by itself (version 1), the shell, which has only one, does that:
- * to move a process, the kernel waits until no processor is where it could see it half moved, which takes longer than all else around a program.
+ * What starts a program inside of a group: nothing of it runs before it is in there. Where a thread may move by itself
+ * (version 1), the shell, which has only one, does that: to move a process, the kernel waits until no processor is
+ * where it could see it half moved, which takes longer than all else around a program.
  */
 export function enterGroup(shell: string, group: string, limits: string): string[] {
   const tasks = join(group, 'tasks')

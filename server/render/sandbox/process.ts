@@ -11,7 +11,8 @@ import { childrenOf, measureTree, offerToKernel, putFirst } from './tree-size.ts
 /** SB5, both. */
 export const STDERR_BYTES_MAX = 64 * 1024
 export const PROCESSES_MAX = 64
-/** Between two looks at what the process takes. In that time a program that takes memory as fast as it can gets some 50 MiB. */
+/** Between two looks at what the process takes. In that time a program that takes memory as fast as it can gets some 50
+ *  MiB. */
 const LOOK_EVERY_MS = 25
 
 type Stop = Pick<Extract<SandboxOutcome, { kind: 'stopped' }>, 'why' | 'message'>
@@ -25,7 +26,8 @@ export interface ProcessOptions {
   name: string
   /** The process is the first of a namespace, and its end is that of all. Else each one is ended. */
   contained: boolean
-  /** Told the processor time of the process and all that it started, however it ended. Between two looks it is an estimate. */
+  /** Told the processor time of the process and all that it started, however it ended. Between two looks it is an
+   *  estimate. */
   spent?(processorMs: number): void
 }
 
@@ -99,7 +101,8 @@ function start({ argv, env, cwd, filter }: StartCommand, stdin: Uint8Array | und
 }
 
 function kill(child: Child, contained: boolean): void {
-  // Contained: the first process of the namespace, with which all others end. It must get its turn among those that it is to end.
+  // Contained: the first process of the namespace, with which all others end. It must get its turn among those that it
+  // is to end.
   for (const pid of contained ? childrenOf(child.pid) : descendants(child.pid)) {
     putFirst(pid)
     end(pid)
@@ -160,7 +163,8 @@ function limitMet(child: Child, stderr: string, name: string, limits: SandboxLim
 
 /** Signals that a program does not send to itself: they come from the kernel that needs memory, or from a person. */
 const BY_OTHERS: ReadonlyArray<Child['signalCode']> = ['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP']
-/** As bubblewrap and shells tell it of the program that they started. Of other signals not: programs end with such codes by themselves, git with 129. */
+/** As bubblewrap and shells tell it of the program that they started. Of other signals not: programs end with such
+ *  codes by themselves, git with 129. */
 const KILLED = 128 + 9
 
 const mebibytes = (bytes: number): string => `${Math.round(bytes / 1024 / 1024)} MiB`

@@ -1,4 +1,5 @@
-// The sandbox: programs by bubblewrap, or with limits of the process only where that is chosen; as many at once as there are slots, which projects share by processor time.
+// The sandbox: programs by bubblewrap, or with limits of the process only where that is chosen; as many at once as
+// there are slots, which projects share by processor time.
 import { closeSync, existsSync, openSync, unlinkSync, writeFileSync } from 'node:fs'
 import { mkdir, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -45,7 +46,9 @@ export interface RunningSandbox extends Sandbox {
   close(): Promise<void>
 }
 
-/** The sandbox of a server, in `folder`, which it clears first. Runs answer how the program ended, or which limit stopped it; they throw AppError (`renderer_missing`, `sandbox_unavailable`, `source_refused`) for what never started. */
+/** The sandbox of a server, in `folder`, which it clears first. Runs answer how the program ended, or which limit
+ *  stopped it; they throw AppError (`renderer_missing`, `sandbox_unavailable`, `source_refused`) for what never
+ *  started. */
 export function createSandbox(options: SandboxOptions, clock: Clock): RunningSandbox {
   const { mode, ownBinary, folder, bunVersion, architecture = process.arch } = options
   const programs = createPrograms(options.programs, ownBinary)

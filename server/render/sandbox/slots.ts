@@ -46,7 +46,8 @@ export function createSlots(count: number): Slots {
   }
 }
 
-/** Sets and maps keep the order in which things came: the first of the first is next, and what is left of its line goes behind all others. */
+/** Sets and maps keep the order in which things came: the first of the first is next, and what is left of its line goes
+ *  behind all others. */
 export function createLines<One>() {
   const lines = new Map<string, Set<One>>()
   return {

@@ -46,11 +46,11 @@ export function childrenOf(pid: number): number[] {
 /** The kernel tells processor time in hundredths of a second. */
 const TICK_MS = 10
 
-/** Processor time of a process since its start; `children`: and of the children that it waited for. Null for a process that
- *  does not exist. */
+/** Processor time of a process since its start; `children`: and of the children that it waited for. Null for a process
+ *  that does not exist. */
 export function processorMsOf(pid: number, children = false): number | null {
-  // The name, in brackets, may hold spaces and brackets. Four times begin at the 12th field after it: of itself in user and
-  // system mode, then of its children.
+  // The name, in brackets, may hold spaces and brackets. Four times begin at the 12th field after it: of itself in user
+  // and system mode, then of its children.
   const fields = read(`/proc/${pid}/stat`).split(') ').at(-1)?.split(' ') ?? []
   const ticks = fields.slice(11, children ? 15 : 13).reduce((sum, field) => sum + Number(field), 0)
   return fields.length < 15 || Number.isNaN(ticks) ? null : ticks * TICK_MS

@@ -1,4 +1,5 @@
-// Files of renders on the disk, below one private folder: what a run has for itself goes with the run, what runs share stays for a while.
+// Files of renders on the disk, below one private folder: what a run has for itself goes with the run, what runs share
+// stays for a while.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -19,7 +20,8 @@ const FEW_FILES = 8
 const FEW_BYTES = 128 * 1024
 
 export interface PlacedFiles {
-  /** All that is not in a shared folder; each of those has an empty folder of its name here. Null means that all is in shared folders. */
+  /** All that is not in a shared folder; each of those has an empty folder of its name here. Null means that all is in
+   *  shared folders. */
   dir: string | null
   shared: ReadonlyArray<{ name: string; dir: string }>
   /** Gone are the run's own files then. */

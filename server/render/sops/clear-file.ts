@@ -1,5 +1,5 @@
-// SOPS files that a program of the server needs in clear: Helm values files, and env files of a secretGenerator. They are
-// opened only with a key that the operator gave this server.
+// SOPS files that a program of the server needs in clear: Helm values files, and env files of a secretGenerator. They
+// are opened only with a key that the operator gave this server.
 import { emitSops } from '../../../shared/sops/emit.ts'
 import { openSops, type SopsScalar } from '../../../shared/sops/open.ts'
 import { recipientsText, type SopsFormat, type SopsParcel } from '../../../shared/sops/parcel.ts'

@@ -1,4 +1,5 @@
-// Programs that run in the sandbox, each as one text, made when this program is built (a macro), so that the binary has them without their sources.
+// Programs that run in the sandbox, each as one text, made when this program is built (a macro), so that the binary has
+// them without their sources.
 
 /** `entry`: a path from the folder of renderers. */
 export function bundled(entry: string): string {

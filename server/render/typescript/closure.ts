@@ -1,4 +1,5 @@
-// Which files a TypeScript entry needs: what it imports, and what that imports, through the recorded tree. The texts are read for their imports and never run here.
+// Which files a TypeScript entry needs: what it imports, and what that imports, through the recorded tree. The texts
+// are read for their imports and never run here.
 import { isBuiltin } from 'node:module'
 import { parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
 import type { Problem } from '../../../shared/protocol/error.ts'
@@ -28,7 +29,8 @@ export interface Closure {
   warnings: Problem[]
 }
 
-/** `entry` and all that it imports, directly or not, by path from the tree's root; what is wrong is in `problems`, all at once. */
+/** `entry` and all that it imports, directly or not, by path from the tree's root; what is wrong is in `problems`, all
+ *  at once. */
 export async function importClosure(tree: SourceTree, entry: string): Promise<Closure> {
   const found: Closure = { files: new Map(), scripts: new Map(), asText: new Set(), problems: [], warnings: [] }
   const packages = new Set<string>()
@@ -135,7 +137,8 @@ const packageName = (specifier: string): string =>
     .slice(0, specifier.startsWith('@') ? 2 : 1)
     .join('/')
 
-/** Adds the package of the nearest node_modules folder above `from`, with the packages that it depends on. Answers true if no such folder has it. */
+/** Adds the package of the nearest node_modules folder above `from`, with the packages that it depends on. Answers true
+ *  if no such folder has it. */
 async function addPackage(tree: SourceTree, from: string, name: string, packages: Set<string>, found: Closure): Promise<boolean> {
   const above = pathSegments(from).slice(0, -1)
   for (let depth = above.length; depth >= 0; depth -= 1) {
@@ -187,7 +190,8 @@ function syntaxProblems(error: unknown, path: string): Problem[] {
   return [{ path: place, message: message ?? String(error), ...excerpt }]
 }
 
-/** Where a file is imported from; imports come in the order of the text, so that each is looked for from the one before. */
+/** Where a file is imported from; imports come in the order of the text, so that each is looked for from the one
+ *  before. */
 class ImportPlaces {
   private readonly places: TextPlaces
   private last = 0

@@ -1,5 +1,6 @@
-// SO1: every request of a source goes through here. A name is resolved, its addresses are checked, and the connection goes to the address that was checked: an answer of
-// the resolver that changes in between changes nothing. Redirects are followed here, each with the same check.
+// SO1: every request of a source goes through here. A name is resolved, its addresses are checked, and the connection
+// goes to the address that was checked: an answer of the resolver that changes in between changes nothing. Redirects
+// are followed here, each with the same check.
 import { AppError } from '../../../shared/protocol/error.ts'
 import { authoritiesAt } from './authorities.ts'
 import { type AddressRange, checkAddress, isNamed, parseIp } from './range.ts'
@@ -11,13 +12,15 @@ export type WebFetcher = (url: string, init: BunFetchRequestInit) => Promise<Res
 export type Resolver = (host: string) => Promise<readonly string[]>
 
 export interface AddressGuard {
-  /** Like fetch, for http: and https:. Bodies are bytes or text, so that they can be sent again. Throws `source_address_refused`; what fetch throws is passed on. */
+  /** Like fetch, for http: and https:. Bodies are bytes or text, so that they can be sent again. Throws
+   *  `source_address_refused`; what fetch throws is passed on. */
   fetcher: WebFetcher
   /** The same, for addresses only that the operator named. */
   namedOnly: WebFetcher
   /** For programs of others: the address to connect to instead of the name. */
   allowedAddress(host: string): Promise<string>
-  /** For programs of others: the outbound proxy to use for that URL, after the check that can be made then. Null means connect directly. */
+  /** For programs of others: the outbound proxy to use for that URL, after the check that can be made then. Null means
+   *  connect directly. */
   proxyOf(url: string): string | null
 }
 
@@ -25,7 +28,8 @@ export interface AddressGuardDeps {
   allowed: readonly AddressRange[]
   resolve: Resolver
   fetcher: WebFetcher
-  /** The outbound proxy for that URL. Null means none, connect directly. A proxy resolves names itself: then only addresses that are written as such can be checked. */
+  /** The outbound proxy for that URL. Null means none, connect directly. A proxy resolves names itself: then only
+   *  addresses that are written as such can be checked. */
   proxyFor(url: URL): string | null
 }
 
@@ -138,7 +142,8 @@ function named(url: URL, request: Request): BunFetchRequestInit {
   return { headers, tls: { ...request.tls, serverName: url.hostname } }
 }
 
-/** Those that may be connected to, in the resolver's order. A name that leads to refused ones as well is used at the others. */
+/** Those that may be connected to, in the resolver's order. A name that leads to refused ones as well is used at the
+ *  others. */
 async function addressesOf(deps: AddressGuardDeps, host: string, namedOnly: boolean): Promise<string[]> {
   const name = bare(host)
   const isLiteral = checkSpelling(name)

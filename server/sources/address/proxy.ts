@@ -1,4 +1,5 @@
-// Which outbound proxy the environment names for a URL, as curl and Bun read it: HTTP_PROXY, HTTPS_PROXY and NO_PROXY, small letters first.
+// Which outbound proxy the environment names for a URL, as curl and Bun read it: HTTP_PROXY, HTTPS_PROXY and NO_PROXY,
+// small letters first.
 
 /** Which proxy the environment names for a URL. Null means none. */
 export function outboundProxy(env: Readonly<Record<string, string | undefined>>): (url: URL) => string | null {

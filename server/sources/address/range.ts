@@ -1,4 +1,5 @@
-// IP addresses as numbers, and which of them a source may be at: what lies inside a network is refused unless the operator allows it. Text in, answers out.
+// IP addresses as numbers, and which of them a source may be at: what lies inside a network is refused unless the
+// operator allows it. Text in, answers out.
 
 export interface Address {
   family: 4 | 6
@@ -20,7 +21,8 @@ interface RefusedRange {
 
 const width = (family: 4 | 6): number => (family === 4 ? 32 : 128)
 
-/** Dotted decimals, or IPv6 without a zone. Null means that it is neither, which octal, hexadecimal and short forms are not either. */
+/** Dotted decimals, or IPv6 without a zone. Null means that it is neither, which octal, hexadecimal and short forms are
+ *  not either. */
 export function parseIp(text: string): Address | null {
   if (text.includes(':')) return parseIpv6(text)
   const parts = text.split('.')

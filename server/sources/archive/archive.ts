@@ -1,4 +1,5 @@
-// Files of a tar archive, compressed with gzip or not: what a chart and an OCI layer are. Inflates piece by piece, so that a bomb ends at the limits and not in memory.
+// Files of a tar archive, compressed with gzip or not: what a chart and an OCI layer are. Inflates piece by piece, so
+// that a bomb ends at the limits and not in memory.
 import { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { AppError } from '../../../shared/protocol/error.ts'

@@ -1,4 +1,5 @@
-// Links of an archive become what they lead to: copies of files and folders within it. Pure; what leads out, in circles or to nothing is refused by name.
+// Links of an archive become what they lead to: copies of files and folders within it. Pure; what leads out, in circles
+// or to nothing is refused by name.
 
 import { SOURCE_FILES_MAX, SOURCE_PATH_LENGTH_MAX, SOURCE_TREE_BYTES_MAX } from '../source.ts'
 import { archiveRefused, quote, type TarEntry } from './tar.ts'
@@ -9,11 +10,12 @@ const LOOKS_MAX = 10 * SOURCE_FILES_MAX
 const FOLDERS_MAX = 50_000
 /** Links that lead to links. */
 const LINKS_FOLLOWED_MAX = 40
-/** Folders that links lead through, all links together: a link can name five hundred, and there can be thousands of links. */
+/** Folders that links lead through, all links together: a link can name five hundred, and there can be thousands of
+ *  links. */
 export const LINK_STEPS_MAX = 200_000
 
-/** Path → content, sorted by path. Folders without files are not there. Throws `source_refused` for a link that leads out, in circles, to nothing or into a folder that it is in, and past
- *  the limits above and those of source.ts. */
+/** Path → content, sorted by path. Folders without files are not there. Throws `source_refused` for a link that leads
+ *  out, in circles, to nothing or into a folder that it is in, and past the limits above and those of source.ts. */
 export function withoutLinks(entries: ReadonlyMap<string, TarEntry>): Map<string, Uint8Array> {
   const children = childrenOf(entries)
   refuseFilesAsFolders(entries, children)
@@ -159,7 +161,8 @@ class Links {
   }
 }
 
-/** Length of the folders that both paths begin with: 3 for `a/b/c` and `a/b/d`; at most those above the last name of each. */
+/** Length of the folders that both paths begin with: 3 for `a/b/c` and `a/b/d`; at most those above the last name of
+ *  each. */
 function sharedFolders(a: string, b: string): number {
   let shared = 0
   for (let at = 0; at < a.length && a[at] === b[at]; at++) if (a[at] === '/') shared = at

@@ -1,5 +1,5 @@
-// A tar archive as files, read piece by piece and refused by name: nothing of an entry is kept before its header was found right and its size within the limits.
-// Writes nothing; links are followed in links.ts.
+// A tar archive as files, read piece by piece and refused by name: nothing of an entry is kept before its header was
+// found right and its size within the limits. Writes nothing; links are followed in links.ts.
 import { AppError } from '../../../shared/protocol/error.ts'
 import { SOURCE_FILE_BYTES_MAX, SOURCE_FILES_MAX, SOURCE_PATH_LENGTH_MAX, SOURCE_TREE_BYTES_MAX } from '../source.ts'
 
@@ -132,7 +132,8 @@ function readHeader(block: Uint8Array): Header {
   }
 }
 
-/** Octal digits, or eight bytes of a binary number (GNU), of which none that is above the limits has to be understood. */
+/** Octal digits, or eight bytes of a binary number (GNU), of which none that is above the limits has to be understood.
+ */
 function octal(field: Uint8Array): number | null {
   if (((field[0] ?? 0) & 0x80) !== 0) {
     const rest = field.subarray(1).reduce((value, byte) => value * 256 + byte, (field[0] ?? 0) & 0x7f)

@@ -1,4 +1,5 @@
-// The answers of `git cat-file --batch`, as they come in pieces: a head line, then as many bytes as it says, then a line end.
+// The answers of `git cat-file --batch`, as they come in pieces: a head line, then as many bytes as it says, then a
+// line end.
 export interface BatchObject {
   oid: string
   type: string

@@ -1,5 +1,5 @@
-// Git by its own program: for ssh, and for repositories that are too large to be held in memory. Only commits and folders are fetched, one commit deep; contents of files come
-// in one go when they are read.
+// Git by its own program: for ssh, and for repositories that are too large to be held in memory. Only commits and
+// folders are fetched, one commit deep; contents of files come in one go when they are read.
 import { existsSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -81,7 +81,8 @@ class GitCli implements GitBackend {
   private swept = false
 
   constructor(options: GitCliOptions) {
-    // Spelled in the one way that git cannot read as another host than the one that is checked: `https://a\@b/` is at b for git, and at a for everybody else.
+    // Spelled in the one way that git cannot read as another host than the one that is checked: `https://a\@b/` is at b
+    // for git, and at a for everybody else.
     this.options = options.web === null ? options : { ...options, url: new URL(options.url).href }
     this.ssh = options.web === null ? sshPlace(options.url) : null
   }

@@ -1,5 +1,5 @@
-// A Git repository as a Source, with a bare folder of its own: which commit is meant, whether it may be used, and when the folder is fetched afresh. How Git is spoken is a
-// backend's: the library, or the program.
+// A Git repository as a Source, with a bare folder of its own: which commit is meant, whether it may be used, and when
+// the folder is fetched afresh. How Git is spoken is a backend's: the library, or the program.
 
 import { existsSync, readFileSync, renameSync } from 'node:fs'
 import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
@@ -172,7 +172,8 @@ export class GitSource implements Source {
     try {
       return await this.fetchInto(dir, want, backend)
     } catch (error) {
-      // Not the other side's doing: the folder itself cannot be read, after a crash or a full disk. Nothing in it is precious.
+      // Not the other side's doing: the folder itself cannot be read, after a crash or a full disk. Nothing in it is
+      // precious.
       const isOurs = !(error instanceof AppError) || (error.code === 'git_failed' && existsSync(dir) && !(await backend.isSound(dir)))
       if (!isOurs) throw error
       return this.fetchAfresh(want, backend)
@@ -426,7 +427,8 @@ export class GitSource implements Source {
 const NO_SUBMODULES: OpenSubmodule = async () => null
 const verifiedMark = (gitdir: string, commit: string): string => join(gitdir, 'skerry-verified', commit)
 
-/** When a commit that was verified was signed; of marks of earlier versions, which do not say it, by the commit. Null means that it was not verified. */
+/** When a commit that was verified was signed; of marks of earlier versions, which do not say it, by the commit. Null
+ *  means that it was not verified. */
 function signedMs(mark: string, commit: Uint8Array): number | null {
   if (!existsSync(mark)) return null
   const text = readFileSync(mark, 'utf8')

@@ -1,5 +1,6 @@
-// The packs of repositories that are being read, whole in memory. They stay for a moment after each read: a thousand services of one repository are read one after the other, and
-// each would load all of it again. Memory is the process's, however many repositories there are.
+// The packs of repositories that are being read, whole in memory. They stay for a moment after each read: a thousand
+// services of one repository are read one after the other, and each would load all of it again. Memory is the
+// process's, however many repositories there are.
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../../../shared/runtime/clock.ts'

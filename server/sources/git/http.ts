@@ -1,4 +1,5 @@
-// Git over http: bounds on time and bytes of each answer, credentials for one host only, redirects that keep the request, and errors that name the host and nothing secret.
+// Git over http: bounds on time and bytes of each answer, credentials for one host only, redirects that keep the
+// request, and errors that name the host and nothing secret.
 import git from 'isomorphic-git'
 import type { GitHttpRequest, GitHttpResponse, HttpClient } from 'isomorphic-git/http/web'
 import { AppError } from '../../../shared/protocol/error.ts'

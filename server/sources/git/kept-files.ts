@@ -1,4 +1,5 @@
-// Files that were read lately, of all repositories together: memory is the process's, however many repositories there are.
+// Files that were read lately, of all repositories together: memory is the process's, however many repositories there
+// are.
 import { SizedCache } from '../sized-cache.ts'
 
 const KEPT_BYTES_MAX = 64 * 1024 * 1024

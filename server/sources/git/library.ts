@@ -1,4 +1,5 @@
-// The importer of isomorphic-git: smart HTTP without a process. Each fetch brings one commit, of which only what is new is sent; history never comes.
+// The importer of isomorphic-git: smart HTTP without a process. Each fetch brings one commit, of which only what is new
+// is sent; history never comes.
 import fs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import git from 'isomorphic-git'
@@ -109,7 +110,8 @@ class GitLibrary implements GitBackend {
       await git.addRemote({ fs, gitdir, remote: 'origin', url })
     }
     if ('commit' in want) {
-      // Most servers give any commit that is asked for by its id; of one that does not, nothing comes, and it must be on a branch or tag.
+      // Most servers give any commit that is asked for by its id; of one that does not, nothing comes, and it must be
+      // on a branch or tag.
       await this.fetchRef(gitdir, { remoteRef: want.commit, singleBranch: true, tags: false, depth: 1 })
       if (await this.isFetched(gitdir, want.commit)) return want.commit
       await this.fetchRef(gitdir, { remoteRef: 'HEAD', singleBranch: false, tags: true })
@@ -151,7 +153,8 @@ class GitLibrary implements GitBackend {
     return git.resolveRef({ fs, gitdir, ref: LOCAL_REF }).catch(() => null)
   }
 
-  /** Asked at each poll, of all repositories at the start: no pack is read for it. What has no note was not kept, or by a server whose packs need each other. */
+  /** Asked at each poll, of all repositories at the start: no pack is read for it. What has no note was not kept, or by
+   *  a server whose packs need each other. */
   async has(gitdir: string, commit: string): Promise<boolean> {
     return (await readWhole(gitdir, commit)) === 'whole'
   }
@@ -163,7 +166,8 @@ class GitLibrary implements GitBackend {
     )
   }
 
-  /** The last commit needs the packs of those before it. Without a note they are of a server that did not make them whole. */
+  /** The last commit needs the packs of those before it. Without a note they are of a server that did not make them
+   *  whole. */
   async isDamaged(gitdir: string): Promise<boolean> {
     const kept = await this.lastKept(gitdir)
     return kept !== null && (await readWhole(gitdir, kept)) !== 'whole'

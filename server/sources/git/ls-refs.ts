@@ -1,4 +1,5 @@
-// One request for what refs name: `ls-refs` of Git's protocol 2, asked without asking first what the server can. Bytes in, bytes out; null where something else answered.
+// One request for what refs name: `ls-refs` of Git's protocol 2, asked without asking first what the server can. Bytes
+// in, bytes out; null where something else answered.
 import type { RemoteRef } from './objects.ts'
 
 const FLUSH = '0000'

@@ -1,4 +1,5 @@
-// The submodules of one repository, however deep they are: a folder for each address, bounds for all of them together, and what writes into a folder one after the other.
+// The submodules of one repository, however deep they are: a folder for each address, bounds for all of them together,
+// and what writes into a folder one after the other.
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { sha256Hex } from '../../../shared/kube/canonical.ts'

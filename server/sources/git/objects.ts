@@ -55,12 +55,14 @@ export type GitWant = { refs: readonly string[] } | { commit: string }
 export interface GitBackend {
   /** Those whose names begin with one of these; one request. */
   refs(prefixes: readonly string[]): Promise<RemoteRef[]>
-  /** Makes it readable in that folder, which is made when it is missing; the id that the ref names, of an annotated tag the tag's. Null means that there is no such ref. */
+  /** Makes it readable in that folder, which is made when it is missing; the id that the ref names, of an annotated tag
+   *  the tag's. Null means that there is no such ref. */
   fetch(gitdir: string, want: GitWant): Promise<string | null>
   /** From now on the remote learns that this commit is stored. */
   keep(gitdir: string, commit: string): Promise<void>
   has(gitdir: string, commit: string): Promise<boolean>
-  /** Asked before a fetch, at little cost: whether what it would tell the other side that is here is known to be not. */
+  /** Asked before a fetch, at little cost: whether what it would tell the other side that is here is known to be not.
+   */
   isDamaged(gitdir: string): Promise<boolean>
   /** Asked after a fetch that failed: whether the folder can be read at all. False after a crash or a full disk. */
   isSound(gitdir: string): Promise<boolean>

@@ -1,4 +1,5 @@
-// A Git repository opened as its resource says: with the library or the program, with the secrets of its Config, and its submodules as repositories of their own.
+// A Git repository opened as its resource says: with the library or the program, with the secrets of its Config, and
+// its submodules as repositories of their own.
 import type { GitSpec } from '../../../shared/model/sources.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
@@ -49,7 +50,8 @@ export interface GitOpenOptions extends GitSpec {
 /** Programs on PATH. Null means that it is not there. */
 export const findGitPrograms = (): GitDeps['programs'] => ({ git: Bun.which('git'), ssh: Bun.which('ssh') })
 
-/** A Git repository, kept in `options.dir`. Asks nothing yet: what the other side says comes with `head` and `fetch`. */
+/** A Git repository, kept in `options.dir`. Asks nothing yet: what the other side says comes with `head` and `fetch`.
+ */
 export function openGitSource(options: GitOpenOptions, deps: GitDeps): Source {
   const programs: Family['programs'] = new Map()
   const modules = new Modules(`${options.dir}.modules`, deps.clock, (dir) => programs.delete(dir))
@@ -169,7 +171,8 @@ function moduleUrl(parentUrl: string, path: string, gitmodules: string | null): 
   throw refused(`${path} is a submodule with an unsupported URL: expected https, http, ssh, or a relative path, without credentials`)
 }
 
-/** The commit is named by what was verified, so that its own signature adds nothing. Credentials are for the host that they were written for. */
+/** The commit is named by what was verified, so that its own signature adds nothing. Credentials are for the host that
+ *  they were written for. */
 function submoduleOptions(
   parent: GitOpenOptions,
   own: Pick<GitOpenOptions, 'url' | 'dir' | 'secrets'> & { commit: string },

@@ -1,5 +1,5 @@
-// The importer of openpgp: whether a detached signature is by one of the keys, and that key is still good today. A signature that was made before its key expired is refused as well:
-// the time in it is the signer's own word.
+// The importer of openpgp: whether a detached signature is by one of the keys, and that key is still good today. A
+// signature that was made before its key expired is refused as well: the time in it is the signer's own word.
 import { createMessage, enums, type PublicKey, readKeys, readSignature, verify } from 'openpgp'
 
 export interface OpenPgpKey {

@@ -1,4 +1,5 @@
-// Secrets as files, for the time of one run of the git program: in a folder that only this user may enter, gone afterwards. Nothing of them is in arguments or in the environment.
+// Secrets as files, for the time of one run of the git program: in a folder that only this user may enter, gone
+// afterwards. Nothing of them is in arguments or in the environment.
 import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
@@ -94,7 +95,8 @@ function sshSecrets(place: SshPlace, secrets: GitSecrets, config: string | undef
 export const scanLine = ({ host, port }: SshPlace): string =>
   `ssh-keyscan${port === 22 ? '' : ` -p ${port}`} ${host.replace(/^\[|\]$/g, '')}`
 
-/** Nothing of the machine's own: no other keys, no agent, no forwarding, no commands. The name that the host keys are for stays the one of the URL. */
+/** Nothing of the machine's own: no other keys, no agent, no forwarding, no commands. The name that the host keys are
+ *  for stays the one of the URL. */
 function sshConfig(
   { host, port }: Pick<SshPlace, 'host' | 'port'>,
   address: string,

@@ -1,4 +1,5 @@
-// One run of the git program: arguments as a list, an environment of nothing but what is named, bounds on time, output and disk, and an end for all that it started.
+// One run of the git program: arguments as a list, an environment of nothing but what is named, bounds on time, output
+// and disk, and an end for all that it started.
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 
@@ -34,7 +35,8 @@ const STDERR_KEPT_MAX = 64 * 1024
 const STDOUT_MAX = 64 * 1024 * 1024
 const WATCH_MS = 500
 
-/** Runs the git program until it ends or a limit (time, disk, the server stops) ends it with all that it started; the outcome says which. A code other than 0 is an outcome, too. */
+/** Runs the git program until it ends or a limit (time, disk, the server stops) ends it with all that it started; the
+ *  outcome says which. A code other than 0 is an outcome, too. */
 export async function runGit(run: GitRun, { clock, stopping, cancelled }: GitRunDeps): Promise<GitDone> {
   const child = start(run)
   const ended = new AbortController()

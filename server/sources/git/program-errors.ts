@@ -4,7 +4,8 @@
 export type GitProblem =
   | { kind: 'no_ref' }
   | { kind: 'unreachable'; why: string }
-  /** `shown`: type and fingerprint of the key, as far as ssh tells them: `ED25519 SHA256:…`. `isChanged`: another one is known. */
+  /** `shown`: type and fingerprint of the key, as far as ssh tells them: `ED25519 SHA256:…`. `isChanged`: another one
+   *  is known. */
   | { kind: 'host_key'; shown: string | null; isChanged: boolean }
   | { kind: 'refused'; why: string }
   | { kind: 'redirected' }

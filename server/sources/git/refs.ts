@@ -1,4 +1,5 @@
-// Which ref of the other side is meant: names are tried in Git's order for clones, a semver range picks the greatest tag. Text in, answers out.
+// Which ref of the other side is meant: names are tried in Git's order for clones, a semver range picks the greatest
+// tag. Text in, answers out.
 
 import { greatestVersion } from '../range.ts'
 import type { RemoteRef } from './objects.ts'

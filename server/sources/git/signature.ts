@@ -98,7 +98,8 @@ async function refusalOf({ payload, signature }: Signed, keys: Keys, nowMs: numb
   return { why: 'has a signature of an unsupported type (X.509?); expected OpenPGP or SSH' }
 }
 
-/** A `gpgsig` head with its continued lines is the signature of all the rest; `gpgsig-sha256` is of another format of repositories, and never signed. */
+/** A `gpgsig` head with its continued lines is the signature of all the rest; `gpgsig-sha256` is of another format of
+ *  repositories, and never signed. */
 export function splitCommit(text: Uint8Array): Signed {
   const bytes = Buffer.from(text.buffer, text.byteOffset, text.byteLength)
   const end = bytes.indexOf('\n\n')

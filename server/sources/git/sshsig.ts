@@ -1,4 +1,5 @@
-// Signatures by SSH keys, as `ssh-keygen -Y sign -n git` makes them (PROTOCOL.sshsig of OpenSSH). Checked against public keys of authorized_keys lines.
+// Signatures by SSH keys, as `ssh-keygen -Y sign -n git` makes them (PROTOCOL.sshsig of OpenSSH). Checked against
+// public keys of authorized_keys lines.
 import { createHash, createPublicKey, type KeyObject, verify } from 'node:crypto'
 
 export interface SshKey {

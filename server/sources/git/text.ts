@@ -34,7 +34,8 @@ export function headId(text: Uint8Array, name: 'tree' | 'object'): string | null
 }
 
 const AUTHOR_LENGTH_MAX = 200
-/** The lines before the message of a commit are searched this far: a signature may stand among them, after the author. */
+/** The lines before the message of a commit are searched this far: a signature may stand among them, after the author.
+ */
 const AUTHOR_WITHIN_BYTES = 4_096
 
 /** The name of the author, the first line of the message, and when it was written. */
@@ -52,7 +53,8 @@ export function commitNote(commit: Uint8Array): CommitNote {
 /** A signature is 1 to 4 KiB, and stands before the message. */
 const NOTE_WITHIN_BYTES = 16_384
 
-/** `author Ana Example <ana@example.com> 1700000000 +0000` gives the name, or the address of an author without a name. Null means that there is no such line. */
+/** `author Ana Example <ana@example.com> 1700000000 +0000` gives the name, or the address of an author without a name.
+ *  Null means that there is no such line. */
 export function authorName(commit: Uint8Array): string | null {
   const head = new TextDecoder().decode(commit.subarray(0, AUTHOR_WITHIN_BYTES)).split('\n\n')[0] ?? ''
   const [, name = '', address = ''] = /^author (.*?) ?<([^<>\n]*)>/m.exec(head) ?? []

@@ -1,4 +1,5 @@
-// A fetch of one commit costs what is new in it only if the server may send deltas against what is here, which isomorphic-git can read and does not ask for. Bytes in, bytes out.
+// A fetch of one commit costs what is new in it only if the server may send deltas against what is here, which
+// isomorphic-git can read and does not ask for. Bytes in, bytes out.
 import type { GitHttpRequest, GitHttpResponse, HttpClient } from 'isomorphic-git/http/web'
 
 /** Where the server offers it: without it one commit without its history is sent with all of its files. */
@@ -20,7 +21,8 @@ export function askForThinPacks(http: HttpClient): HttpClient {
 /** A server sends its capabilities with its first ref. */
 const OFFER_BYTES = 4_096
 
-/** `want ID ofs-delta …` is the first line: its length in four hexadecimal digits, itself included, and what the client can behind the id. */
+/** `want ID ofs-delta …` is the first line: its length in four hexadecimal digits, itself included, and what the client
+ *  can behind the id. */
 export function withThinPack(request: Buffer): Buffer {
   const length = Number.parseInt(request.toString('latin1', 0, 4), 16)
   const line = request.toString('latin1', 4, length)

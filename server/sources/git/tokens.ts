@@ -10,7 +10,8 @@ import { unreachedText } from '../address/resolve.ts'
 import { isLoopback } from './url.ts'
 
 export interface GitTokens {
-  /** `document`: what the Config holds as `githubApp`. `url`: of the repository. `refused`: the token that was just refused, which is not given out again. */
+  /** `document`: what the Config holds as `githubApp`. `url`: of the repository. `refused`: the token that was just
+   *  refused, which is not given out again. */
   token(document: string, url: string, refused: string | null): Promise<string>
 }
 

@@ -1,5 +1,5 @@
-// SO55: what a signed commit says of its time and parents, and the refusal of one that was signed before the newest verified
-// commit of its ref. Control keeps that commit in the fleet store.
+// SO55: what a signed commit says of its time and parents, and the refusal of one that was signed before the newest
+// verified commit of its ref. Control keeps that commit in the fleet store.
 import type { SignedCommit, Watermark } from '../../../shared/model/commits.ts'
 import { Unverified } from './signature.ts'
 
@@ -18,7 +18,8 @@ export function olderThan({ commit, atMs }: SignedCommit, held: Watermark): Unve
   )
 }
 
-/** When the object says that it was made: a commit by its committer, a tag by its tagger. Null means that it does not say. */
+/** When the object says that it was made: a commit by its committer, a tag by its tagger. Null means that it does not
+ *  say. */
 export function madeMs(text: Uint8Array): number | null {
   const seconds = /^(?:committer|tagger) .*> (\d{1,12}) [+-]\d{4}$/m.exec(headOf(text))?.[1]
   return seconds === undefined ? null : Number(seconds) * 1_000

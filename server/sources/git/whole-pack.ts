@@ -1,5 +1,6 @@
-// A thin pack holds differences to what is in other packs. What is taken back and done again would become differences in both directions, and a read that never ends:
-// so what they begin at is put beside them, as git itself does it, and every pack is read by itself. Bytes in, bytes out.
+// A thin pack holds differences to what is in other packs. What is taken back and done again would become differences
+// in both directions, and a read that never ends: so what they begin at is put beside them, as git itself does it, and
+// every pack is read by itself. Bytes in, bytes out.
 import { createHash } from 'node:crypto'
 import { deflateSync } from 'node:zlib'
 

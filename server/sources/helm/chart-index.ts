@@ -149,7 +149,8 @@ function* slicesOf(text: string): Generator<Slice> {
   if (!scanner.hasEntries) yield 'other'
 }
 
-/** Reads by indentation: `entries:`, names of charts below it, a list below each, and in its items the keys that are wanted. */
+/** Reads by indentation: `entries:`, names of charts below it, a list below each, and in its items the keys that are
+ *  wanted. */
 class Scanner {
   hasEntries = false
   #inEntries = false

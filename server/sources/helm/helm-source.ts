@@ -1,5 +1,6 @@
-// A Helm repository over https as a Source. Its revision is what the index says about charts; the index and every archive that was fetched stay on the disk, so that what was
-// read once is read again without the other side, also after a restart.
+// A Helm repository over https as a Source. Its revision is what the index says about charts; the index and every
+// archive that was fetched stay on the disk, so that what was read once is read again without the other side, also
+// after a restart.
 import { z } from 'zod'
 import { AppError } from '../../../shared/protocol/error.ts'
 import { nearestWord } from '../../../shared/runtime/edit-distance.ts'
@@ -32,7 +33,8 @@ export interface HelmSourceOptions {
   pullChart?(url: string): Promise<Uint8Array>
 }
 
-/** That are kept, those that were opened last first: of services that still wait for something, an older index is asked for. */
+/** That are kept, those that were opened last first: of services that still wait for something, an older index is asked
+ *  for. */
 const INDEXES_KEPT_MAX = 5
 
 const headSchema = z.object({

@@ -1,4 +1,5 @@
-// Manifests of artifacts, and the files that their layers make together: later layers over earlier ones. Decides what is fetched before anything is.
+// Manifests of artifacts, and the files that their layers make together: later layers over earlier ones. Decides what
+// is fetched before anything is.
 import { z } from 'zod'
 import { AppError } from '../../../shared/protocol/error.ts'
 import { ARCHIVE_BYTES_MAX, type ArchiveFiles, readArchive } from '../archive/archive.ts'

@@ -27,7 +27,8 @@ export function openRegistry(
 
 const NOBODY: WebCredential = { secretRef: null, read: async () => ({}) }
 
-/** For `oci://` URLs in the index of a Helm repository: they name another host, for which the repository's credential is not. */
+/** For `oci://` URLs in the index of a Helm repository: they name another host, for which the repository's credential
+ *  is not. */
 export const pullAnonymously =
   ({ fetcher }: AddressGuard) =>
   async (text: string): Promise<Uint8Array> => {

@@ -1,4 +1,5 @@
-// One repository of an OCI registry over its HTTP API: credentials and tokens, tags, manifests, blobs. Everything that comes is held against its digest.
+// One repository of an OCI registry over its HTTP API: credentials and tokens, tags, manifests, blobs. Everything that
+// comes is held against its digest.
 import { z } from 'zod'
 import { AppError } from '../../../shared/protocol/error.ts'
 import { authoritiesAt } from '../address/authorities.ts'
@@ -24,7 +25,8 @@ export interface Registry {
   digestOf(tag: string): Promise<string>
   tags(): Promise<string[]>
   manifest(digest: string): Promise<Uint8Array>
-  /** `part`: what there is of it already. `keep` is given what came before it broke off, and null when that was something else. */
+  /** `part`: what there is of it already. `keep` is given what came before it broke off, and null when that was
+   *  something else. */
   blob(blob: Blob, part: Uint8Array | null, keep: (part: Uint8Array | null) => Promise<void>): Promise<Uint8Array>
 }
 
@@ -54,7 +56,8 @@ interface Ask {
   onPart?: (bytes: Uint8Array) => Promise<void>
 }
 
-/** One repository of a registry. Answers are held against digests where there are some; throws `credential_missing`, `credential_refused`, `source_unreachable` and `source_refused`. */
+/** One repository of a registry. Answers are held against digests where there are some; throws `credential_missing`,
+ *  `credential_refused`, `source_unreachable` and `source_refused`. */
 export function createRegistry(options: RegistryOptions): Registry {
   return new HttpRegistry(options)
 }

@@ -1,4 +1,5 @@
-// One file behind a URL as a Source. Its revision is the SHA-256 of its content, under which it stays on the disk: what was read once is read again without the other side.
+// One file behind a URL as a Source. Its revision is the SHA-256 of its content, under which it stays on the disk: what
+// was read once is read again without the other side.
 import { z } from 'zod'
 import { AppError } from '../../../shared/protocol/error.ts'
 import { authoritiesAt } from '../address/authorities.ts'

@@ -1,4 +1,5 @@
-// A SourceTree over files that are in memory: of a chart, of an artifact. Its ids are SHA-256 sums of what they name, so that equal ids are equal bytes wherever they came from.
+// A SourceTree over files that are in memory: of a chart, of an artifact. Its ids are SHA-256 sums of what they name,
+// so that equal ids are equal bytes wherever they came from.
 import { createHash } from 'node:crypto'
 import type { ArchiveFiles } from '../archive/archive.ts'
 import { pathSegments, type SourceEntry, type SourceFile, type SourceTree } from '../source.ts'

@@ -1,12 +1,13 @@
-// Unpacked archives that were read lately, bounded for all sources together: a thousand services of one chart unpack it once.
+// Unpacked archives that were read lately, bounded for all sources together: a thousand services of one chart unpack it
+// once.
 import type { ArchiveFiles } from '../archive/archive.ts'
 import { createInFlight } from '../in-flight.ts'
 import { SizedCache } from '../sized-cache.ts'
 import { createStoredTree, type StoredTree } from './tree.ts'
 
 export interface Unpacked {
-  /** `dir`: of the source that has it. What one source may read, another of the same content's name may not: an index says any digest it likes. Asked for twice at once it is made
-   *  once; what fails is not kept. */
+  /** `dir`: of the source that has it. What one source may read, another of the same content's name may not: an index
+   *  says any digest it likes. Asked for twice at once it is made once; what fails is not kept. */
   tree(dir: string, contentId: string, files: () => Promise<ArchiveFiles>): Promise<StoredTree>
 }
 

@@ -76,7 +76,8 @@ export function noteReason(reason: string | undefined): void {
   if (caller !== undefined && reason !== undefined && reason !== '') caller.reason ??= reason
 }
 
-/** The server acts by itself. Within a request the entries keep its id, so that a consequence can be followed to its request. */
+/** The server acts by itself. Within a request the entries keep its id, so that a consequence can be followed to its
+ *  request. */
 export const actAsSystem = <T>(cause: string, act: () => T): T =>
   callers.run(newCaller(SYSTEM, { cause, requestId: callers.getStore()?.requestId ?? null }), act)
 

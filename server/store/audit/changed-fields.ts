@@ -1,4 +1,5 @@
-// The paths of fields that differ between two documents. Values never leave this file: a Config holds secrets, and an entry of the audit log cannot be taken back.
+// The paths of fields that differ between two documents. Values never leave this file: a Config holds secrets, and an
+// entry of the audit log cannot be taken back.
 
 const FIELDS_MAX = 50
 

@@ -154,7 +154,8 @@ function parseEntry(doc: string) {
   }
 }
 
-/** The anchor is signed before the entries go, in the transaction that deletes them. An entry that is not old is never skipped: what goes is a beginning of the log. */
+/** The anchor is signed before the entries go, in the transaction that deletes them. An entry that is not old is never
+ *  skipped: what goes is a beginning of the log. */
 const drop = (db: StoreDb, beforeMs: number, limit: number, anchorOf: AnchorOf): Promise<number> =>
   db.write(async ({ sql: trx, audit }) => {
     const oldest = await trx.selectFrom('audit').select(['seq', 'at_ms', 'hash']).orderBy('seq').limit(limit).execute()

@@ -12,7 +12,8 @@ import { isWhole } from './file-content-store.ts'
 
 /** Nothing younger is touched: it may be about to get a reference. */
 export const YOUNG_MS = 60 * 60_000
-/** A snapshot of the store finds its content for as long: a backup needs no lock, and a dump of a database that was made a little before it is as good. */
+/** A snapshot of the store finds its content for as long: a backup needs no lock, and a dump of a database that was
+ *  made a little before it is as good. */
 export const ASIDE_MS = 24 * 60 * 60_000
 const ROUND_MS = 60 * 60_000
 /** Names that are looked up in the store at once. */

@@ -1,4 +1,5 @@
-// How files of the content store are called: `ab/cdef…` by SHA-256, beside it what is set aside, and what is being written.
+// How files of the content store are called: `ab/cdef…` by SHA-256, beside it what is set aside, and what is being
+// written.
 import { randomBytes } from 'node:crypto'
 
 export const isSha256 = (text: string): boolean => /^[0-9a-f]{64}$/.test(text)

@@ -1,5 +1,5 @@
-// Content by SHA-256 in a folder: `ab/cdef…`. A file is complete and synced before it gets its name, so a name that exists can be trusted to be whole;
-// what rotted since is found by its hash when it is read.
+// Content by SHA-256 in a folder: `ab/cdef…`. A file is complete and synced before it gets its name, so a name that
+// exists can be trusted to be whole; what rotted since is found by its hash when it is read.
 import { isDiskFull } from '../../../shared/adapters/sqlite.ts'
 import { sha256Hex } from '../../../shared/kube/canonical.ts'
 import { AppError } from '../../../shared/protocol/error.ts'

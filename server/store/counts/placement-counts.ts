@@ -1,4 +1,5 @@
-// The words of services in clusters, kept in their desired rows, and the counts of them: what changes when agents report, when a cluster's labels change and when it goes.
+// The words of services in clusters, kept in their desired rows, and the counts of them: what changes when agents
+// report, when a cluster's labels change and when it goes.
 import type { ExpressionBuilder } from 'kysely'
 import type { ClusterId, ServiceId } from '../../../shared/model/ids.ts'
 import type { Labels } from '../../../shared/model/labels.ts'
@@ -33,8 +34,8 @@ const SET_WORDS: Bulk = {
   types: ['text', 'text', 'text'],
 }
 
-/** To be called in the transaction that writes these reports, with those only that changed, once for each cluster and service. Returns (as `placementKey`) of which there
- *  is a desired row. */
+/** To be called in the transaction that writes these reports, with those only that changed, once for each cluster and
+ *  service. Returns (as `placementKey`) of which there is a desired row. */
 export async function placementsReported(tx: Tx, reports: readonly PlacementReport[]): Promise<ReadonlySet<string>> {
   const { sql: trx, engine } = tx
   const statusOf = new Map(reports.map((report) => [placementKey(report.clusterId, report), report.status]))
@@ -122,7 +123,8 @@ export async function countMoves(tx: Tx, id: ServiceId, moves: readonly WordMove
 
 const NO_LABELS: Labels = {}
 
-/** For the rows of a statement that has `clusters`: its labels. A subquery, because planners that may choose begin with all clusters. */
+/** For the rows of a statement that has `clusters`: its labels. A subquery, because planners that may choose begin with
+ *  all clusters. */
 export const labelsIn = (eb: ExpressionBuilder<Tables, 'clusters'>) =>
   eb
     .selectFrom('resources')

@@ -1,4 +1,5 @@
-// Under which keys each kind of row is counted. Pure: a change adds the facts of the new row and takes those of the old one, a recomputation sums the facts of all rows.
+// Under which keys each kind of row is counted. Pure: a change adds the facts of the new row and takes those of the old
+// one, a recomputation sums the facts of all rows.
 import { serviceKey } from '../../../shared/model/ids.ts'
 import type { Labels } from '../../../shared/model/labels.ts'
 import type { PlacementWords } from '../../../shared/model/placement-words.ts'

@@ -40,7 +40,8 @@ export interface AwayOfService {
 export interface Rollups {
   /** In the order of keys; `next`: pass it as `after` for the next page. */
   page(query: CountQuery & { after?: string | undefined }): Promise<{ items: CountedKey[]; next: string | null }>
-  /** Those that `weigh` most, the heaviest first, and how many others there are with how much together. Looks at all keys with the prefix, in slices. */
+  /** Those that `weigh` most, the heaviest first, and how many others there are with how much together. Looks at all
+   *  keys with the prefix, in slices. */
   top(
     query: CountQuery & { weigh(counts: Record<string, number>): number },
   ): Promise<{ items: CountedKey[]; rest: { keys: number; count: number } }>
@@ -48,12 +49,14 @@ export interface Rollups {
   ofKeys(dimension: RollupDimension, keys: readonly string[]): Promise<Map<string, Record<string, number>>>
   /** How many drifts there are, by action, that are at least so old. */
   driftsSince(untilMs: number): Promise<Record<string, number>>
-  /** The name of the first cluster by name that has the service in these words; `count`: about how many there are. Null means none. */
+  /** The name of the first cluster by name that has the service in these words; `count`: about how many there are. Null
+   *  means none. */
   firstIn(id: ServiceId, words: PlacementWords & { count: number }): Promise<string | null>
   /** Start of the newest state that agents reported of the service where it is placed. Null means none did. */
   youngestOf(id: ServiceId): Promise<number | null>
   liveness(nowMs: number, within: OnlineWithin): Promise<Record<LivenessWord, number>>
-  /** By `project/service`; without those whose clusters are all online. Costs what clusters that are not online have. */
+  /** By `project/service`; without those whose clusters are all online. Costs what clusters that are not online have.
+   */
   awayOfServices(services: readonly ServiceId[], nowMs: number, within: OnlineWithin): Promise<Map<string, AwayOfService>>
 }
 
@@ -206,7 +209,8 @@ async function youngestOf(db: ReadDb, { project, service }: ServiceId): Promise<
 
 type RevokedNames = (db: ReadDb) => Promise<string[]>
 
-/** Reads the specs of all clusters again only after a resource changed: the version is read first, so that a change in between is seen next time. */
+/** Reads the specs of all clusters again only after a resource changed: the version is read first, so that a change in
+ *  between is seen next time. */
 function rememberRevoked(): RevokedNames {
   let known: { version: number; names: string[] } | null = null
   return async (db) => {

@@ -16,8 +16,8 @@ import type { PostgresTarget } from './postgres-url.ts'
 import { sqliteDialect } from './sqlite-dialect.ts'
 import { createStoreFile, refuseDamagedStore } from './store-guard.ts'
 
-/** Opens or creates the file and brings its schema forward. Throws `store_newer` for a file of a newer version, `store_damaged` for a damaged one.
- *  `logFile`: default the file's own. */
+/** Opens or creates the file and brings its schema forward. Throws `store_newer` for a file of a newer version,
+ *  `store_damaged` for a damaged one. `logFile`: default the file's own. */
 export async function connectSqlite(path: string, tell?: TellProgress, logFile?: LogFile): Promise<Connections> {
   if (path !== ':memory:') await prepareFile(path)
   const writer = new Kysely<Tables>({ dialect: sqliteDialect(path) })
@@ -40,7 +40,8 @@ export async function connectSqlite(path: string, tell?: TellProgress, logFile?:
   }
 }
 
-/** ST21: from here on a commit does not wait for the disk, and its caller does. What a process before us committed may not be there yet. */
+/** ST21: from here on a commit does not wait for the disk, and its caller does. What a process before us committed may
+ *  not be there yet. */
 async function waitForTheDiskBeside(writer: Kysely<Tables>, path: string, logFile?: LogFile): Promise<LogSync> {
   await sql`pragma synchronous=normal`.execute(writer)
   const logSync = createLogSync(path, logFile)
@@ -64,11 +65,13 @@ export interface PostgresConnect {
   target: PostgresTarget
   /** For a URL without one. */
   password?: () => Promise<string | null>
-  /** To be the only server of the database (ST13). Without it: one of many processes that look and write, for tools and tests. */
+  /** To be the only server of the database (ST13). Without it: one of many processes that look and write, for tools and
+   *  tests. */
   only?: {
     /** How long a server before us may take to end. */
     patienceMs: number
-    /** Another server took the database while it was out of our reach, or it came back without what was committed: nothing can be written any more. */
+    /** Another server took the database while it was out of our reach, or it came back without what was committed:
+     *  nothing can be written any more. */
     onTaken(error: AppError): void
   }
   /** After so long without an answer a connection is taken for dead; default a minute. */
@@ -123,8 +126,9 @@ export async function connectPostgres(
   }
 }
 
-/** In another encoding there are characters that cannot be stored, and whatever an agent reports with such a one would fail again and again. A pooler that drops settings lends
- *  its connections to others in between: the lock of a session, and what is prepared on it, would be theirs, too. */
+/** In another encoding there are characters that cannot be stored, and whatever an agent reports with such a one would
+ *  fail again and again. A pooler that drops settings lends its connections to others in between: the lock of a
+ *  session, and what is prepared on it, would be theirs, too. */
 async function refuseUnfit(writer: Kysely<Tables>): Promise<void> {
   const { rows } = await sql<{ encoding: string; plans: string }>`
     select current_setting('server_encoding') as encoding, current_setting('plan_cache_mode') as plans`.execute(writer)

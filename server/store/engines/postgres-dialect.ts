@@ -1,5 +1,6 @@
-// Kysely's own PostgresDialect over two pools of `pg`: one connection that writes, some that only read. The one importer of `pg`.
-// The writer is one connection because write transactions come one after the other anyway: waiting ones would only hold connections, and reads would wait for those.
+// Kysely's own PostgresDialect over two pools of `pg`: one connection that writes, some that only read. The one
+// importer of `pg`. The writer is one connection because write transactions come one after the other anyway: waiting
+// ones would only hold connections, and reads would wait for those.
 import { readFileSync } from 'node:fs'
 import { PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import pg from 'pg'

@@ -7,7 +7,8 @@ const RETRY_AFTER_MS = 2_000
 
 const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '')
 
-/** SQLSTATE: a connection that is gone or was not made (08), a server that stops, starts or has no room for us, one that only reads (a standby). */
+/** SQLSTATE: a connection that is gone or was not made (08), a server that stops, starts or has no room for us, one
+ *  that only reads (a standby). */
 const UNREACHABLE_STATE = /^(08...|57P0[1-5]|53300|25006)$/
 /** Codes of the system, of sockets and of TLS: no SQLSTATE begins so. */
 const UNREACHABLE_CODE = /^(E[A-Z_]{4,}|CERT_|UNABLE_TO|SELF_SIGNED|DEPTH_ZERO|HOSTNAME_MISMATCH)/

@@ -84,7 +84,8 @@ async function holderOf(query: Parameters<OnConnect>[0]): Promise<Holder | null>
   return { pid: Number(row['pid']), name: String(row['name'] ?? ''), address: String(row['address']), since: String(row['since']) }
 }
 
-/** A standby that had not everything yet, or a backup: what this process remembers of the store is of a time that is gone, and its shard files are ahead. */
+/** A standby that had not everything yet, or a backup: what this process remembers of the store is of a time that is
+ *  gone, and its shard files are ahead. */
 function setBack(change: number, committed: number): AppError {
   return new AppError('restore_pending', {
     doing: 'use the fleet store',

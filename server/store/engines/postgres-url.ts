@@ -1,5 +1,6 @@
-// The URL of a fleet store on PostgreSQL: what it may say, and what of it may be shown. Parsed here, so that what a library makes of an odd URL, or of an option
-// that it does not know, is no question; and so that one way of TLS is the way it is.
+// The URL of a fleet store on PostgreSQL: what it may say, and what of it may be shown. Parsed here, so that what a
+// library makes of an odd URL, or of an option that it does not know, is no question; and so that one way of TLS is the
+// way it is.
 import { resolve } from 'node:path'
 import { AppError } from '../../../shared/protocol/error.ts'
 
@@ -85,7 +86,8 @@ function decode(text: string): string {
   }
 }
 
-/** The password that a file in the form of PostgreSQL's own programs has for the target: `host:port:database:user:password` a line, `*` for any, `\` before `:` and `\`. */
+/** The password that a file in the form of PostgreSQL's own programs has for the target:
+ *  `host:port:database:user:password` a line, `*` for any, `\` before `:` and `\`. */
 export function passwordOf(file: string, target: PostgresTarget): string | null {
   const wanted = [target.host, String(target.port), target.database, target.user]
   for (const line of file.split('\n')) {

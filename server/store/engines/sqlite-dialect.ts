@@ -1,5 +1,5 @@
-// Kysely's own SqliteDialect over bun:sqlite. Kysely serialises everything on the one connection, so a transaction sees only itself; inside one, use
-// `trx` and never the outer handle: that waits for the connection it holds itself.
+// Kysely's own SqliteDialect over bun:sqlite. Kysely serialises everything on the one connection, so a transaction sees
+// only itself; inside one, use `trx` and never the outer handle: that waits for the connection it holds itself.
 import { type SqliteDatabase, SqliteDialect, type SqliteStatement } from 'kysely'
 import { type Database, isCorrupt, isDiskFull, openSqlite, type SQLQueryBindings, type Statement } from '../../../shared/adapters/sqlite.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
@@ -17,7 +17,8 @@ const CACHE_KIB = 8_192
  */
 const WRITER_CACHE_KIB = 32_768
 
-/** Pages in the log at which the writer itself moves them into the file, on the server's only thread: twice of what the keeper of the log lets it become (`wal-keeper.ts`). */
+/** Pages in the log at which the writer itself moves them into the file, on the server's only thread: twice of what the
+ *  keeper of the log lets it become (`wal-keeper.ts`). */
 const LOG_PAGES = 16_384
 
 export function sqliteDialect(path: string, options: { readonly?: boolean; cacheKiB?: number } = {}): SqliteDialect {
@@ -36,7 +37,8 @@ function shim(db: Database): SqliteDatabase {
       let held = prepared.get(sql)
       if (held === undefined) {
         const statement = named(() => db.prepare(sql))
-        // A full disk or a failing one ends the transaction by itself, and a second end would hide the reason for the first.
+        // A full disk or a failing one ends the transaction by itself, and a second end would hide the reason for the
+        // first.
         held = { statement, adapted: adapt(statement, sql === 'rollback' ? () => db.inTransaction : undefined) }
         const oldest = prepared.size < STATEMENTS_MAX ? undefined : prepared.entries().next().value
         if (oldest !== undefined) {

@@ -1,4 +1,5 @@
-// How large a SQLite file is, how much of it is free inside, and how much the disk has left: before something large is done to it.
+// How large a SQLite file is, how much of it is free inside, and how much the disk has left: before something large is
+// done to it.
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { type Kysely, sql } from 'kysely'

@@ -1,4 +1,5 @@
-// A fleet store's SQLite file as a whole: copied while a server writes to it, and looked into without changing it. For backups; a server uses kysely-store.ts.
+// A fleet store's SQLite file as a whole: copied while a server writes to it, and looked into without changing it. For
+// backups; a server uses kysely-store.ts.
 import { closeSync, openSync, readSync } from 'node:fs'
 import { type Database, isDamage, isDiskFull, openSqlite } from '../../../shared/adapters/sqlite.ts'
 import { AppError } from '../../../shared/protocol/error.ts'

@@ -19,7 +19,8 @@ export function refuseDamagedStore(path: string): void {
   if (damage !== null) throw storeDamaged(`${path}: ${damage}`)
 }
 
-/** A server whose keys are there had a store: without one it would begin empty, and every cluster and service would be gone. Throws `store_damaged`. */
+/** A server whose keys are there had a store: without one it would begin empty, and every cluster and service would be
+ *  gone. Throws `store_damaged`. */
 export function refuseLostStore(path: string, hadStore: boolean): void {
   if (!hadStore || (existsSync(path) && !isEmpty(path))) return
   const remedy = `${STEPS} If the store is a database, set --store. To start with an empty store, move the folder keys elsewhere: all agents must then join again.`

@@ -13,7 +13,8 @@ export interface ChangeNote {
   /** Cluster id. */
   cluster?: string
   project?: string
-  /** Topics desired and render: of the service; confirmation: of its service, too; repository: of the repository. Else with its kind before it: `Service/podinfo`. */
+  /** Topics desired and render: of the service; confirmation: of its service, too; repository: of the repository. Else
+   *  with its kind before it: `Service/podinfo`. */
   name?: string
   /**
    * The changed keys: `kind/key` of statuses, cluster ids of desired rows, ids of questions. Null if they are too many
@@ -81,7 +82,8 @@ export const CHANGE_LEAP = 1_000_000
  * again.
  */
 export async function leapChanges(trx: Transaction<Tables>, nowMs: number): Promise<void> {
-  // Beyond the clock's milliseconds, too: a second restore of the same backup does not give out the numbers of the first again.
+  // Beyond the clock's milliseconds, too: a second restore of the same backup does not give out the numbers of the
+  // first again.
   const value = sql<number>`case when value + ${CHANGE_LEAP} > ${nowMs} then value + ${CHANGE_LEAP} else ${nowMs} end`
   await trx.updateTable('counters').set({ value }).where('name', '=', 'change').execute()
 }

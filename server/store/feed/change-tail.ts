@@ -18,7 +18,8 @@ export const LOOK_MS = 30_000
 
 /** Up to this many watchers are notified of each commit separately. */
 const FEW = 100
-/** Before it looks again, for each one more: what comes meanwhile reaches them together, so that a thousand of them at a thousand commits a second cost what they cost at twenty. */
+/** Before it looks again, for each one more: what comes meanwhile reaches them together, so that a thousand of them at
+ *  a thousand commits a second cost what they cost at twenty. */
 const PAUSE_MS_EACH = 0.05
 
 interface Waiter {

@@ -1,12 +1,13 @@
-// The port to the outbox of notifications. The event stream is the log of what happened; a plan moves the cursor over it and writes the messages
-// in one transaction, so that a crash loses no event and plans none twice.
+// The port to the outbox of notifications. The event stream is the log of what happened; a plan moves the cursor over
+// it and writes the messages in one transaction, so that a crash loses no event and plans none twice.
 import type { NewNotification, NotificationRecord, NotificationState } from '../../fleet/notification-records.ts'
 
 /** Messages that are closed or dead, as many as are kept. */
 export const NOTIFICATIONS_KEPT_MAX = 10_000
 
 export interface PlanWrite {
-  /** Over the event stream. Absent means that the messages are of no event. `from`: the cursor that the plan began with, another one by now writes nothing. */
+  /** Over the event stream. Absent means that the messages are of no event. `from`: the cursor that the plan began
+   *  with, another one by now writes nothing. */
   cursor?: { from: number; to: number }
   created: readonly NewNotification[]
   changed: readonly NotificationRecord[]

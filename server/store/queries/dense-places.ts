@@ -1,4 +1,5 @@
-// Places for numbers that databases give out and never take back: what is held for each of them is as long as there are such numbers, not as the greatest one.
+// Places for numbers that databases give out and never take back: what is held for each of them is as long as there are
+// such numbers, not as the greatest one.
 
 export class DensePlaces {
   readonly #places = new Map<number, number>()

@@ -1,4 +1,5 @@
-// Every cluster with the worst words of its services, counted in one walk over an index: what a chart of the fleet is drawn from.
+// Every cluster with the worst words of its services, counted in one walk over an index: what a chart of the fleet is
+// drawn from.
 import { sql } from 'kysely'
 import { ANY_LABEL, type ChartCluster } from '../../../shared/model/chart.ts'
 import { matchesSelector } from '../../../shared/model/labels.ts'

@@ -1,4 +1,5 @@
-// Clusters by labels, liveness, version and name: all of them are in the dictionary, what changes from minute to minute is read.
+// Clusters by labels, liveness, version and name: all of them are in the dictionary, what changes from minute to minute
+// is read.
 import { sql } from 'kysely'
 import { type ClusterId, serviceKey } from '../../../shared/model/ids.ts'
 import { FLEET } from '../../../shared/model/resources.ts'

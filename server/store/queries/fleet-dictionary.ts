@@ -44,7 +44,8 @@ const SLICE_ROWS = 5_000
 /** For so long counts are good enough. */
 const COUNTS_MS = 10_000
 
-/** Order of text as both databases have it. Names are of the lower half of Unicode, where code units and bytes agree. */
+/** Order of text as both databases have it. Names are of the lower half of Unicode, where code units and bytes agree.
+ */
 export const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
 interface Everything {
@@ -116,7 +117,8 @@ export class FleetDictionary {
     return this.#everything
   }
 
-  /** Inside of the snapshot that is read afterwards. False: numbers mean something else now, another dictionary is needed. */
+  /** Inside of the snapshot that is read afterwards. False: numbers mean something else now, another dictionary is
+   *  needed. */
   async refresh(db: ReadDb): Promise<boolean> {
     const { rows } = await sql<{ generation: number; version: number; clusters: number; newest: number | null }>`
       select (select value from counters where name = 'dictionary') as generation, (select value from counters where name = 'resource_version') as version,

@@ -178,7 +178,8 @@ const isNameInScope = (scope: Scope, { project, service }: Pick<NameEntry, 'proj
     ({ projects, services }) => (projects === null || projects.includes(project)) && (services === null || matchesName(services, service)),
   )
 
-/** Whether a service in a cluster is in scope, where names and clusters alone do not say it. Null means that they do. */
+/** Whether a service in a cluster is in scope, where names and clusters alone do not say it. Null means that they do.
+ */
 export function pairTest(scope: Scope | undefined): ((name: NameEntry, cluster: ClusterEntry) => boolean) | null {
   const limited = limiting(scope)
   if (limited === null || limited.length < 2 || limited.every(({ clusters }) => clusters === null)) return null

@@ -1,4 +1,5 @@
-// Objects of the fleet by any filter, in any order, a page at a time. A plan says from which side (fleet-query-plan.ts); here it is carried out, and its rows become facts again.
+// Objects of the fleet by any filter, in any order, a page at a time. A plan says from which side
+// (fleet-query-plan.ts); here it is carried out, and its rows become facts again.
 import { HEALTH_WORST, objectStatusSchema } from '../../../shared/model/status.ts'
 import type { ReadDb } from '../store-db.ts'
 import { readNames } from '../tables.ts'
@@ -32,7 +33,8 @@ export class ObjectReader {
   readonly #rows: StatusRows
   readonly #query: ObjectQuery
   readonly #masks: ObjectMasks
-  /** Objects with an open drift, by their pairs. Null means not requested, or so many that each object's own is read. */
+  /** Objects with an open drift, by their pairs. Null means not requested, or so many that each object's own is read.
+   */
   #drifting: Map<number, RowKey> | null = null
   /** States of open drifts. */
   readonly #driftStates: ReadonlyMap<number, StateEntry>
@@ -248,7 +250,8 @@ export class ObjectReader {
     return { rows, next: null }
   }
 
-  /** Names that are looked up one by one in each cluster, because that is far less than all that it has; and their part of all rows. */
+  /** Names that are looked up one by one in each cluster, because that is far less than all that it has; and their part
+   *  of all rows. */
   #fewNames(): { few: readonly number[] | null; share: number } {
     const { counts, passingNames } = this.#masks
     const { objectRows, clusters } = this.#dictionary
@@ -362,7 +365,8 @@ export class ObjectReader {
     return sorted
   }
 
-  /** Rows of equal rank together, in the order of ranks. As numbers they are sorted without a call for each comparison. */
+  /** Rows of equal rank together, in the order of ranks. As numbers they are sorted without a call for each comparison.
+   */
   #ranked(rows: readonly StatusRow[], rankOf: (row: StatusRow) => number | undefined): StatusRow[][] {
     const keys = new Float64Array(rows.length)
     for (const [index, row] of rows.entries()) keys[index] = (rankOf(row) ?? 0) * RANK + index

@@ -1,5 +1,5 @@
-// Services in clusters by any filter, in any order, a page at a time. There are ten times fewer of them than objects: a small answer is fetched and sorted, others are walked
-// cluster by cluster or service by service.
+// Services in clusters by any filter, in any order, a page at a time. There are ten times fewer of them than objects: a
+// small answer is fetched and sorted, others are walked cluster by cluster or service by service.
 import { type SelectQueryBuilder, sql } from 'kysely'
 import { type ServiceRow, serviceRowSchema } from '../../../shared/model/desired.ts'
 import { type ClusterId, serviceKey } from '../../../shared/model/ids.ts'
@@ -213,7 +213,8 @@ export class PlacementReader {
     return { rows: rest.slice(0, limit).map(({ row }) => row), next: rest.length > limit && last !== undefined ? last.key : null }
   }
 
-  /** By the ranks of clusters, so that a page of a service that is in all of them makes no keys but for the rows that share a cluster. */
+  /** By the ranks of clusters, so that a page of a service that is in all of them makes no keys but for the rows that
+   *  share a cluster. */
   #byCluster(rows: readonly Placed[]): Page {
     const { after, limit } = this.#query
     const key = this.#keyOf('cluster')

@@ -1,5 +1,6 @@
-// The port of questions about the whole fleet: a filter, an order, a page. Answered beside the server's event loop where there is one file to read (SQLite, in a Worker), by the
-// database where there is one. What comes back are facts; their words are made by server/fleet/status-view.ts.
+// The port of questions about the whole fleet: a filter, an order, a page. Answered beside the server's event loop
+// where there is one file to read (SQLite, in a Worker), by the database where there is one. What comes back are facts;
+// their words are made by server/fleet/status-view.ts.
 
 import type { ObjectRef } from '../../../shared/kube/object.ts'
 import type { ClusterId, ServiceId } from '../../../shared/model/ids.ts'
@@ -196,7 +197,8 @@ interface Answers {
 export type FleetAnswer<Q extends FleetQuestion> = Answers[Q['kind']]
 
 export interface FleetQueries {
-  /** Throws `unavailable` when too many wait, when the server stops and when it takes too long. A caller that went is not worked for. */
+  /** Throws `unavailable` when too many wait, when the server stops and when it takes too long. A caller that went is
+   *  not worked for. */
   answer<Q extends FleetQuestion>(question: Q, signal?: AbortSignal): Promise<FleetAnswer<Q>>
   /** Gets ready, in the background. */
   warm(): void

@@ -1,4 +1,5 @@
-// Answers fleet queries on a connection: one snapshot for each, the dictionary looked after first. In a Worker on SQLite, in the server itself on PostgreSQL.
+// Answers fleet queries on a connection: one snapshot for each, the dictionary looked after first. In a Worker on
+// SQLite, in the server itself on PostgreSQL.
 import { type Kysely, sql } from 'kysely'
 import { OBJECT_SORTS } from '../../../shared/model/views.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'

@@ -1,5 +1,6 @@
-// How a question about two million objects is answered: from which side, and whether all that it leaves is fetched and sorted or walked in the order that was asked for.
-// Pure: numbers of rows in, a decision out. Wrong numbers make a plan slow, never wrong.
+// How a question about two million objects is answered: from which side, and whether all that it leaves is fetched and
+// sorted or walked in the order that was asked for. Pure: numbers of rows in, a decision out. Wrong numbers make a plan
+// slow, never wrong.
 import type { ObjectSort } from '../../../shared/model/views.ts'
 
 /** For each searched word: the clusters' rows, and the names and states in which it occurs. */
@@ -14,7 +15,8 @@ export interface PlanInput {
   limit: number
   /** All objects. */
   total: number
-  /** Rows that are left by what is asked of clusters, names, states and drifts alone. Null means that nothing is asked. */
+  /** Rows that are left by what is asked of clusters, names, states and drifts alone. Null means that nothing is asked.
+   */
   clusters: number | null
   names: number | null
   states: number | null

@@ -1,4 +1,5 @@
-// The statements of fleet queries: numbers in, numbers out, each led by one index. What they mean as text is in the dictionary (fleet-dictionary.ts).
+// The statements of fleet queries: numbers in, numbers out, each led by one index. What they mean as text is in the
+// dictionary (fleet-dictionary.ts).
 import { type RawBuilder, type Sql, sql } from 'kysely'
 import type { Engine } from '../engines/engine.ts'
 import type { ReadDb } from '../store-db.ts'

@@ -1,5 +1,6 @@
-// Rows in the order of the time since when they are as they are, without an index of all of them (which would cost ingest more than half of its speed): rows of each state have
-// one. The largest states tell how far back a window must reach; that window is then read of all states.
+// Rows in the order of the time since when they are as they are, without an index of all of them (which would cost
+// ingest more than half of its speed): rows of each state have one. The largest states tell how far back a window must
+// reach; that window is then read of all states.
 import type { StateEntry } from './fleet-dictionary.ts'
 import type { Position } from './fleet-queries.ts'
 import type { RowPage, StatusRow, StatusRows } from './fleet-query-sql.ts'

@@ -1,4 +1,5 @@
-// Fleet queries without a Worker: on a database that is asked over a socket, and on a store in memory, which no second connection can see.
+// Fleet queries without a Worker: on a database that is asked over a socket, and on a store in memory, which no second
+// connection can see.
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Random } from '../../../shared/runtime/random.ts'
 import { FairLine } from '../fair-line.ts'

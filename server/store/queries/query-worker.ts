@@ -1,4 +1,5 @@
-// Entry point of the Worker that answers fleet queries from the store's file, over a connection that can only read. One question at a time.
+// Entry point of the Worker that answers fleet queries from the store's file, over a connection that can only read. One
+// question at a time.
 import { Kysely } from 'kysely'
 import { AppError } from '../../../shared/protocol/error.ts'
 import { systemClock } from '../../../shared/runtime/clock.ts'

@@ -40,7 +40,8 @@ async function giveBack(db: Kysely<Tables>, tell?: TellProgress): Promise<void> 
       await sql`vacuum`.execute(own)
       await sql`pragma wal_checkpoint(truncate)`.execute(own)
     } catch {
-      // The copy's place is wherever the system has temporary files: a small disk perhaps, or none on a read-only root. The file is as it was, and serves as well.
+      // The copy's place is wherever the system has temporary files: a small disk perhaps, or none on a read-only root.
+      // The file is as it was, and serves as well.
     } finally {
       await sql`pragma temp_store = memory`.execute(own)
     }

@@ -1,4 +1,5 @@
-// Tables of the fleet store on both engines: the few types that differ, and the order of text, which is by bytes on both.
+// Tables of the fleet store on both engines: the few types that differ, and the order of text, which is by bytes on
+// both.
 import { type CreateTableBuilder, sql, type Transaction } from 'kysely'
 import type { Engine } from '../engines/engine.ts'
 import type { Tables } from '../tables.ts'

@@ -1,4 +1,5 @@
-// Schema 3, what is derived of desired rows: the digest of each, its words as people see them, and the first revision that is known of each service.
+// Schema 3, what is derived of desired rows: the digest of each, its words as people see them, and the first revision
+// that is known of each service.
 import { sql } from 'kysely'
 import { serviceRowSchema } from '../../../shared/model/desired.ts'
 import { placementWords, type ReportedService } from '../../../shared/model/placement-words.ts'

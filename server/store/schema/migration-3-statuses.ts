@@ -1,5 +1,5 @@
-// Schema 3, the rows that agents reported: from text to numbers. It runs once, maybe over millions of rows: cluster by cluster in slices, so that memory does not grow
-// with the fleet, all in the transaction of the migration.
+// Schema 3, the rows that agents reported: from text to numbers. It runs once, maybe over millions of rows: cluster by
+// cluster in slices, so that memory does not grow with the fleet, all in the transaction of the migration.
 import { sql, type Transaction } from 'kysely'
 import {
   type NameParts,

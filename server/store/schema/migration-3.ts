@@ -1,4 +1,5 @@
-// Schema 3: statuses by number instead of by text (a fleet of two million objects has few different names and states), counts, the feed of changes, histories.
+// Schema 3: statuses by number instead of by text (a fleet of two million objects has few different names and states),
+// counts, the feed of changes, histories.
 import { sql } from 'kysely'
 import { AppError } from '../../../shared/protocol/error.ts'
 import { mebibytes, sqliteSpace } from '../engines/sqlite-space.ts'
@@ -210,8 +211,8 @@ const indexWords = ({ trx }: Ddl): Promise<void> =>
     .columns(['project', 'service', 'sync', 'health', 'cluster_id'])
     .execute()
 
-/** How full pages are made, so that an updated row stays where it is, and when the database looks after a table by itself: what is written all the time is not looked after only
- *  when a fifth of it is dead. */
+/** How full pages are made, so that an updated row stays where it is, and when the database looks after a table by
+ *  itself: what is written all the time is not looked after only when a fifth of it is dead. */
 const TUNED: Readonly<Record<string, string>> = {
   counters: 'fillfactor = 10',
   rollups: 'fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000',

@@ -1,4 +1,5 @@
-// Schema 4: what a release was made of, the tag that a range chose, and the variants of those that are not the same in every cluster.
+// Schema 4: what a release was made of, the tag that a range chose, and the variants of those that are not the same in
+// every cluster.
 import { addTexts, createTable, type Ddl, withoutRowid } from './ddl.ts'
 
 export async function migrateTo4(ddl: Ddl): Promise<void> {

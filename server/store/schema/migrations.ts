@@ -294,7 +294,8 @@ export const MIGRATIONS: readonly Migration[] = [
   // Also keeps earlier versions out: they cannot open secrets that are sealed under data keys.
   { version: 19, up: createSecretStates },
   { version: 20, up: createWatermarks },
-  // NO4: 0: no attempt failed since the last delivery, or a server of before noted no time. HI9: null means that the events tell.
+  // NO4: 0: no attempt failed since the last delivery, or a server of before noted no time. HI9: null means that the
+  // events tell.
   {
     version: 21,
     async up(ddl) {
@@ -314,8 +315,9 @@ export const MIGRATIONS: readonly Migration[] = [
   },
 ]
 
-/** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. A transaction has the store to itself, so two
- *  processes that do this at the same time do each step once. Answers from which number to which; 0: it was empty. */
+/** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. A transaction
+ *  has the store to itself, so two processes that do this at the same time do each step once. Answers from which number
+ *  to which; 0: it was empty. */
 export async function migrate(
   db: Kysely<Tables>,
   engine: Engine,

@@ -1,4 +1,5 @@
-// Runs fleet queries over a connection of the server: on PostgreSQL in a read-only transaction that the database ends after its time, and on a store in memory.
+// Runs fleet queries over a connection of the server: on PostgreSQL in a read-only transaction that the database ends
+// after its time, and on a store in memory.
 import { type Kysely, sql } from 'kysely'
 import { fitting } from '../../../shared/model/fleet-sql.ts'
 import { AppError } from '../../../shared/protocol/error.ts'

@@ -1,5 +1,5 @@
-// The process that answers fleet queries from the file of the store: `skerry query-worker`. It reads one statement a line and writes one answer a line. A statement cannot be
-// interrupted, so the server ends the process.
+// The process that answers fleet queries from the file of the store: `skerry query-worker`. It reads one statement a
+// line and writes one answer a line. A statement cannot be interrupted, so the server ends the process.
 import { endWithParent } from '../../../shared/adapters/parent-death.ts'
 import { openSqlite } from '../../../shared/adapters/sqlite.ts'
 import { fitting } from '../../../shared/model/fleet-sql.ts'

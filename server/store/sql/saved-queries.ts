@@ -10,7 +10,8 @@ export interface SavedQueries {
   /** By name. */
   list(): Promise<SavedQueryView[]>
   get(name: string): Promise<SavedQueryView | null>
-  /** In place of the one with that name. True: there was none. Throws `conflict` when there are SAVED_QUERIES_MAX others. */
+  /** In place of the one with that name. True: there was none. Throws `conflict` when there are SAVED_QUERIES_MAX
+   *  others. */
   save(query: SavedQueryView): Promise<boolean>
   /** False: there was none. */
   delete(name: string): Promise<boolean>

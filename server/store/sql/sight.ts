@@ -1,4 +1,5 @@
-// The rows that a caller may read, as conditions of SQL. The scopes are those of the API (AZ4): a view never shows a row that a list would not.
+// The rows that a caller may read, as conditions of SQL. The scopes are those of the API (AZ4): a view never shows a
+// row that a list would not.
 import { matchesSelector } from '../../../shared/model/labels.ts'
 import { quoteText } from '../../../shared/sql/dialect.ts'
 import { isEverywhere, type Place, type Scope, withoutClusters } from '../../fleet/rights.ts'

@@ -1,4 +1,5 @@
-// Runs fleet queries in processes of their own, which are ended when they take too long or too much memory. One query a process at a time; a few more wait.
+// Runs fleet queries in processes of their own, which are ended when they take too long or too much memory. One query a
+// process at a time; a few more wait.
 import { existsSync, readFileSync } from 'node:fs'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'

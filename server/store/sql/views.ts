@@ -1,4 +1,5 @@
-// The views of fleet queries: their columns, their documentation, and their SQL over the tables of the store with the rows that the caller may read.
+// The views of fleet queries: their columns, their documentation, and their SQL over the tables of the store with the
+// rows that the caller may read.
 import type { SqlViewColumn } from '../../../shared/model/fleet-sql.ts'
 import type { SqlEngine } from '../../../shared/sql/dialect.ts'
 import type { Sight } from './sight.ts'
@@ -351,7 +352,8 @@ export function viewSql(name: string, context: ViewContext): { sql: string; colu
   const quote = engine === 'sqlite' ? '`' : '"'
   const conditions = [view.where?.(context) ?? '1 = 1', view.readable(sight)].filter((one) => one !== '1 = 1')
   const where = conditions.length === 0 ? '' : ` where ${conditions.join(' and ')}`
-  // SQ4: a condition of the query must see readable rows alone, or its errors would tell of the others. A limit keeps both databases from moving it inside.
+  // SQ4: a condition of the query must see readable rows alone, or its errors would tell of the others. A limit keeps
+  // both databases from moving it inside.
   const fence = view.readable(sight) === '1 = 1' ? '' : engine === 'sqlite' ? ' limit -1' : ' offset 0'
   return {
     columns,

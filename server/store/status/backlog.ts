@@ -63,9 +63,9 @@ export class Backlog {
   }
 
   /**
-   * Null means that there is room. Otherwise the return time: behind the waiting work and all callers refused before. A caller
-   * that returns by then has its turn, and one that returns earlier has none: otherwise callers that do not wait would
-   * take every place of those that do.
+   * Null means that there is room. Otherwise the return time: behind the waiting work and all callers refused before. A
+   * caller that returns by then has its turn, and one that returns earlier has none: otherwise callers that do not wait
+   * would take every place of those that do.
    */
   retryAfterMs(who = ''): number | null {
     const nowMs = this.#clock.nowMs()

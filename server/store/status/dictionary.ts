@@ -1,5 +1,6 @@
-// Numbers of names and states. Most of what comes was there before, so they are remembered; what a transaction made counts for others only once that is committed, and nothing
-// counts any more once something was collected from these tables (the counter `dictionary`).
+// Numbers of names and states. Most of what comes was there before, so they are remembered; what a transaction made
+// counts for others only once that is committed, and nothing counts any more once something was collected from these
+// tables (the counter `dictionary`).
 import type { Pace } from '../../../shared/runtime/pace.ts'
 import { type Bulk, runBulk, runIn } from '../bulk.ts'
 import type { Engine } from '../engines/engine.ts'
@@ -11,7 +12,8 @@ import { nameParts, type RowKind, type StateParts, stateDigest, stateText } from
 const REFS_A_TURN = 512
 const NAMES_MAX = 200_000
 const STATES_MAX = 100_000
-/** Longer ones are looked up each time: what agents of honest clusters repeat is short, and what a hostile one makes up shall not fill memory. */
+/** Longer ones are looked up each time: what agents of honest clusters repeat is short, and what a hostile one makes up
+ *  shall not fill memory. */
 const REMEMBERED_CHARS_MAX = 1_024
 
 /** Most names are those of objects. */

@@ -43,7 +43,8 @@ export class EventBounds {
     this.begin()
   }
 
-  /** The newest of them, as many as there is room for; and once an hour one that says how many there was none for. `nowMs`: of the push. */
+  /** The newest of them, as many as there is room for; and once an hour one that says how many there was none for.
+   *  `nowMs`: of the push. */
   admit(cluster: string, events: readonly NewEvent[], nowMs: number): readonly NewEvent[] {
     if (events.length === 0) return events
     const held = this.#told.get(cluster) ?? this.#buckets.get(cluster)

@@ -1,5 +1,5 @@
-// Removes the status rows of services that left a cluster, in steps of a bounded number of rows, so that no transaction holds the write lock for long. Services that
-// leave one cluster together share the steps.
+// Removes the status rows of services that left a cluster, in steps of a bounded number of rows, so that no transaction
+// holds the write lock for long. Services that leave one cluster together share the steps.
 import type { Transaction } from 'kysely'
 import { type ClusterId, type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
 import { type Bulk, runBulk } from '../bulk.ts'
@@ -63,7 +63,8 @@ export async function forgetServices(status: StatusTx, { clusterId, services, af
   const { sql: trx, engine } = status.tx
   const cluster = await trx.selectFrom('clusters').select(['no', 'row_count']).where('cluster_id', '=', clusterId).executeTakeFirst()
   if (cluster === undefined) return null
-  // By the rows of this cluster, and not by the names of the service: another cluster may make up a hundred thousand of them.
+  // By the rows of this cluster, and not by the names of the service: another cluster may make up a hundred thousand of
+  // them.
   const held = await namedRows(status)
     .where('status_rows.cluster_no', '=', cluster.no)
     .where('name_id', '>', after)

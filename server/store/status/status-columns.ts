@@ -18,7 +18,8 @@ export interface StatusColumns {
   doc: string | null
 }
 
-/** `<project>/<service>` of a service, `<project>/<service>/<group>/<kind>/<namespace>/<name>` of objects and drifts. What has fewer parts leaves the last ones empty. */
+/** `<project>/<service>` of a service, `<project>/<service>/<group>/<kind>/<namespace>/<name>` of objects and drifts.
+ *  What has fewer parts leaves the last ones empty. */
 export function nameParts(kind: RowKind, key: string): NameParts {
   if (isOfCluster(kind)) return { kind, key, project: '', service: '', api_group: '', object_kind: '', namespace: '', name: key }
   const [project = '', service = '', api_group = '', object_kind = '', namespace = '', ...rest] = key.split('/')

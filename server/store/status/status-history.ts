@@ -1,4 +1,5 @@
-// When the words of a service in a cluster changed, by the clock of the server. What comes and goes within seconds is one change, so that an object that flaps fills nothing.
+// When the words of a service in a cluster changed, by the clock of the server. What comes and goes within seconds is
+// one change, so that an object that flaps fills nothing.
 import type { Selectable, Transaction } from 'kysely'
 import { parseServiceKey } from '../../../shared/model/ids.ts'
 import { serviceStatusSchema } from '../../../shared/model/status.ts'
@@ -90,7 +91,8 @@ export function historyStep(
 
 const same = (a: Words, b: Words): boolean => a.sync === b.sync && a.health === b.health && a.reason === b.reason
 
-// The casts: PostgreSQL takes parameters in a list of values for text. A cross join: SQLite would otherwise read the whole table to meet a few values.
+// The casts: PostgreSQL takes parameters in a list of values for text. A cross join: SQLite would otherwise read the
+// whole table to meet a few values.
 const LAST_TWO: Bulk = {
   before: 'select h.* from (values',
   row: '(cast(? as bigint), ?, ?)',

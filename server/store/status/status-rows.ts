@@ -34,7 +34,8 @@ export interface NewRow extends Numbered {
 
 type Held = Pick<Tables['status_rows'], 'cluster_no' | 'name_id' | 'rev' | 'state_id' | 'since_ms' | 'doc'>
 
-// The casts: PostgreSQL takes parameters in a list of values for text. A cross join: SQLite would otherwise read the whole table to meet a few values.
+// The casts: PostgreSQL takes parameters in a list of values for text. A cross join: SQLite would otherwise read the
+// whole table to meet a few values.
 const FIND_ROWS: Bulk = {
   before: 'select r.cluster_no, r.name_id, r.rev, r.state_id, r.since_ms, r.doc from (values',
   row: '(cast(? as bigint), cast(? as bigint))',
@@ -66,7 +67,8 @@ const isRow = (row: StatusWrite): row is RowWrite => row.kind !== 'event'
 
 /** Names were looked for (`findNames`); no row comes twice. */
 export async function writeRows(status: StatusTx, pushed: readonly NewRow[]): Promise<void> {
-  // In the order of the index by name: rows of many clusters go to the same pages one after the other, which is a third of what writing them costs.
+  // In the order of the index by name: rows of many clusters go to the same pages one after the other, which is a third
+  // of what writing them costs.
   const rows = [...pushed].sort((a, b) => (a.nameId ?? 0) - (b.nameId ?? 0) || a.of.no - b.of.no)
   for (let start = 0; start < rows.length; start += ROWS_A_TURN) {
     await writeSlice(status, rows.slice(start, start + ROWS_A_TURN))

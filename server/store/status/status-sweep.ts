@@ -1,4 +1,5 @@
-// Which rows of a cluster go because an inventory, whole or in ranges, does not name them (PU4), and rows that go with their service or cluster.
+// Which rows of a cluster go because an inventory, whole or in ranges, does not name them (PU4), and rows that go with
+// their service or cluster.
 
 import { type InventoryRange, inRange } from '../../../shared/protocol/status.ts'
 import type { StatusWrite } from '../../fleet/records.ts'
@@ -26,7 +27,8 @@ export interface Named {
   doc: unknown
 }
 
-/** PU4: what a complete inventory does not name is gone, and so is the memory of earlier removals: the floor stands for both. */
+/** PU4: what a complete inventory does not name is gone, and so is the memory of earlier removals: the floor stands for
+ *  both. */
 export async function removeOthers(status: StatusTx, of: ClusterRows, named: readonly Named[], floor: number): Promise<StatusWrite[]> {
   const kept = idsOf(named)
   const rows: StatusWrite[] = []
@@ -38,7 +40,8 @@ export async function removeOthers(status: StatusTx, of: ClusterRows, named: rea
   return rows.sort(byName)
 }
 
-/** PU4: as above, but only of a part. What goes stays as removed until a whole inventory, or ranges that make one, stand for it. */
+/** PU4: as above, but only of a part. What goes stays as removed until a whole inventory, or ranges that make one,
+ *  stand for it. */
 export async function removeOthersOfRange(
   status: StatusTx,
   of: ClusterRows,
@@ -70,7 +73,8 @@ export interface Sweep {
 type Swept = Pick<Tables['clusters'], 'status_floor' | 'sweep_from' | 'sweep_floor'>
 export const sweepOf = (cluster: Swept): Sweep => ({ floor: cluster.status_floor, from: cluster.sweep_from, pending: cluster.sweep_floor })
 
-/** Ranges from the open beginning to the open end, each beginning where the one before it ended, are as good as one whole inventory. */
+/** Ranges from the open beginning to the open end, each beginning where the one before it ended, are as good as one
+ *  whole inventory. */
 export function nextSweep(cluster: Swept, complete: true | InventoryRange, bound: number): Sweep {
   const { floor, from, pending } = sweepOf(cluster)
   if (complete === true) return { floor: bound, from: null, pending: 0 }
@@ -93,7 +97,8 @@ export async function forgetRemoved(status: StatusTx, of: ClusterRows, floor: nu
 /** Removed rows to read, of which the older half may be deleted. */
 const REMOVED_A_TIME = 2_000
 
-/** PU8: of the rows that were removed, the oldest are forgotten when others need their room. A late copy of them would be taken for new then; a row that is refused would be missed. */
+/** PU8: of the rows that were removed, the oldest are forgotten when others need their room. A late copy of them would
+ *  be taken for new then; a row that is refused would be missed. */
 export async function makeRoom(status: StatusTx, of: ClusterRows, rows: readonly NewRow[]): Promise<void> {
   const named = new Set(rows.map(({ nameId }) => nameId))
   for (;;) {

@@ -1,4 +1,5 @@
-// One write transaction of statuses: the store's transaction, the numbers of names and states in it, and what its rows add to the counts.
+// One write transaction of statuses: the store's transaction, the numbers of names and states in it, and what its rows
+// add to the counts.
 import type { ClusterId } from '../../../shared/model/ids.ts'
 import { parseServiceKey } from '../../../shared/model/ids.ts'
 import type { ReportedService } from '../../../shared/model/placement-words.ts'

@@ -1,4 +1,5 @@
-// Texts that both engines keep as they are: PostgreSQL cannot hold NUL, and half of a surrogate pair is no UTF-8. What comes from outside gets U+FFFD in their place.
+// Texts that both engines keep as they are: PostgreSQL cannot hold NUL, and half of a surrogate pair is no UTF-8. What
+// comes from outside gets U+FFFD in their place.
 
 const BAD = /\0/g
 

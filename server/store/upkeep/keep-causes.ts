@@ -1,5 +1,5 @@
-// Causes outlive their events: before events expire, the changes of that time get the causes that the events show, in rows of the
-// history. A change that no state shows (a drift that was corrected at once) becomes a row of its own.
+// Causes outlive their events: before events expire, the changes of that time get the causes that the events show, in
+// rows of the history. A change that no state shows (a drift that was corrected at once) becomes a row of its own.
 import type { Selectable } from 'kysely'
 import { writtenByOf } from '../../../shared/model/commits.ts'
 import { CAUSE_AFTER_MS, CAUSE_BEFORE_MS, isCause, ofEvent, withCauses } from '../../fleet/history/causes.ts'
@@ -18,7 +18,8 @@ const ROWS_A_TIME = 100
 const EVENTS_READ = 2_000
 /** Events of a change may still be on their way from an agent. */
 const SETTLED_AFTER_MS = 15 * 60_000
-/** A placement with more changes gets no rows for events that changed no state: they would take the place of changes. */
+/** A placement with more changes gets no rows for events that changed no state: they would take the place of changes.
+ */
 const ROWS_WITHOUT_CHANGE_MAX = 50
 
 /** The causes of changes up to that time, some at once. How many rows; 0: all have theirs. */

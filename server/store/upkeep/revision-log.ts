@@ -95,7 +95,8 @@ async function clustersByDigest(db: ReadDb, { project, service }: ServiceId): Pr
   return clusters
 }
 
-/** Ends with the first cluster that shall have another revision, so that only a whole publication costs a read of all rows. */
+/** Ends with the first cluster that shall have another revision, so that only a whole publication costs a read of all
+ *  rows. */
 async function isPublished(db: ReadDb, { project, service }: ServiceId, digest: string): Promise<boolean> {
   const id = { project, service }
   const newest = await newestOf(db, id)
@@ -247,7 +248,8 @@ async function knownSet(trx: Transaction<Tables>, id: ServiceId, digest: string)
   return row?.set_sha ?? null
 }
 
-/** In the transaction that gives revisions to clusters: from now on their sets are kept for as long as the revisions are. */
+/** In the transaction that gives revisions to clusters: from now on their sets are kept for as long as the revisions
+ *  are. */
 export async function noteSet(trx: Transaction<Tables>, id: ServiceId, digest: string, setSha: string): Promise<void> {
   await trx
     .updateTable('revisions')

@@ -53,7 +53,8 @@ export const createUpkeepStore = (db: StoreDb, attend: StoreUpkeep['attend']): P
   upkeep: { attend, slice: (task, keep, from) => SLICES[task](db, keep, from) },
 })
 
-/** Agents' clocks are not in order: events are looked through from the oldest number on, until a part has no old one. */
+/** Agents' clocks are not in order: events are looked through from the oldest number on, until a part has no old one.
+ */
 async function events(db: StoreDb, { eventsMax, eventsSinceMs, nowMs }: KeepBounds, after: number): Promise<UpkeepSlice> {
   const counter = await db.read.selectFrom('counters').select('value').where('name', '=', 'event_id').executeTakeFirst()
   const upTo = Number.isFinite(eventsMax) ? (counter?.value ?? 0) - eventsMax : 0

@@ -49,7 +49,8 @@ export interface UpkeepSlice {
 export interface StoreUpkeep {
   /** Until the signal: what the database needs while it is used. A PostgreSQL looks after itself. */
   attend(log: Logger, signal: AbortSignal): Promise<void>
-  /** At most 200 rows go (of names and states 5,000, of changes 2,000), in one transaction. `from`: null at the beginning, then what the slice before answered. */
+  /** At most 200 rows go (of names and states 5,000, of changes 2,000), in one transaction. `from`: null at the
+   *  beginning, then what the slice before answered. */
   slice(task: UpkeepTask, keep: KeepBounds, from: string | null): Promise<UpkeepSlice>
 }
 

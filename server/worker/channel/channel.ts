@@ -1,6 +1,6 @@
 // Calls in both directions over one stream of bytes, such as the pipes of a process. Each side answers calls with its
-// handlers. A call can belong to another call: a worker asks for what its job needs. Only the handlers that were given with
-// that job answer such a call. A writer waits until the other side has read.
+// handlers. A call can belong to another call: a worker asks for what its job needs. Only the handlers that were given
+// with that job answer such a call. A writer waits until the other side has read.
 import { z } from 'zod'
 import { encodeFrame, type FrameLimits, FrameReader } from './frames.ts'
 import { fromWire, toWire } from './wire-error.ts'
@@ -34,7 +34,8 @@ export interface CallOptions {
   signal?: AbortSignal
   /** Answers what the other side asks as part of this call. */
   serve?: Handlers
-  /** Called once, when the other side no longer works on the call. For a call that was cancelled, that is after its end here. */
+  /** Called once, when the other side no longer works on the call. For a call that was cancelled, that is after its end
+   *  here. */
   ended?(): void
 }
 

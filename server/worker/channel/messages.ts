@@ -1,8 +1,9 @@
-// The messages between control and a worker. The worker trusts control, which the greeting proves to be of the same build:
-// orders are typed and not checked again. Control checks each field that a worker sends, because a worker reads content of tenants.
+// The messages between control and a worker. The worker trusts control, which the greeting proves to be of the same
+// build: orders are typed and not checked again. Control checks each field that a worker sends, because a worker reads
+// content of tenants.
 //
-// Version 1 (2026-11): greet, source.*, sources.*, tools.version, patches.check, texts.render, render. A worker asks, as part of a job:
-// credentials, chart, base, sops.key, verified, answer.get, answer.put.
+// Version 1 (2026-11): greet, source.*, sources.*, tools.version, patches.check, texts.render, render. A worker asks,
+// as part of a job: credentials, chart, base, sops.key, verified, answer.get, answer.put.
 
 import { z } from 'zod'
 import { commitNoteSchema, type Watermark } from '../../../shared/model/commits.ts'
@@ -99,7 +100,8 @@ export interface RenderOrder {
   seal?: { id: string; mac: string; box: string }
   /** Key of the marks that stand for secrets in texts for people, hex. */
   mark: string
-  /** It is rendered with marks in place of all secrets, for people to see. `compare`: marks of proposed content (DF3). */
+  /** It is rendered with marks in place of all secrets, for people to see. `compare`: marks of proposed content (DF3).
+   */
   forPeople: 'view' | 'compare' | null
 }
 
@@ -197,7 +199,8 @@ export const ASKED = {
   credentials: z.strictObject({ secretRef: text(300), url: text(2_048), tokenServer: text(300).optional() }),
   /** Which Repository of the project has a chart that another chart depends on. */
   chart: z.strictObject({ repository: text(4_096), name: text(300), version: text(300) }),
-  /** At which revision a remote base is read. `lost`: a revision that was answered before and is not on the disk any more. */
+  /** At which revision a remote base is read. `lost`: a revision that was answered before and is not on the disk any
+   *  more. */
   base: z.strictObject({ base: remoteBaseSchema, lost: text(200).nullable() }),
   /** The data key of a SOPS file, whose recipients have it as an age file each. */
   'sops.key': z.strictObject({ age: z.array(z.tuple([text(4_096), text(16_384)])).max(SOPS_RECIPIENTS_MAX) }),

@@ -45,7 +45,8 @@ export function rowsToLines(rows: ReadonlyMap<string, string>): Uint8Array {
   return Buffer.from(lines.join(''))
 }
 
-/** `isRow` says whether a row may belong to this render. Throws BadLines, also when the rows do not have the digest (RV1). */
+/** `isRow` says whether a row may belong to this render. Throws BadLines, also when the rows do not have the digest
+ *  (RV1). */
 export async function rowsFromLines(
   lines: Uint8Array,
   digest: string,

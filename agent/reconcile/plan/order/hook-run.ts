@@ -67,7 +67,8 @@ export interface RunFacts {
   isOfHook(live: LiveObject, ref: ObjectRef): boolean
 }
 
-/** HK11: `recorded`: UIDs that this service recorded for the name. Another service that has the object in its inventory is not asked here. */
+/** HK11: `recorded`: UIDs that this service recorded for the name. Another service that has the object in its inventory
+ *  is not asked here. */
 export function isOfHook(live: LiveObject, isOurs: boolean, recorded: ReadonlyArray<string | null | undefined>): boolean {
   const isRecorded = live.uid !== '' && recorded.includes(live.uid)
   if (live.owner.kind === 'service' && !isOurs) return false

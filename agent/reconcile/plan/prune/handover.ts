@@ -9,7 +9,8 @@ import type { Handover, Taker } from '../../snapshot/watch/service-registry.ts'
 export const handedOver = (handovers: readonly Handover[]): ReadonlySet<string> =>
   new Set(handovers.flatMap(({ object }) => [object, keyOutsideNamespaces(object)]))
 
-/** PR8: why an object is kept for those that are to have it, or null. A taker may have handed it on before it had it. */
+/** PR8: why an object is kept for those that are to have it, or null. A taker may have handed it on before it had it.
+ */
 export function waitsForTakers(object: string, handovers: readonly Handover[], takerOf: (id: ServiceId) => Taker): string | null {
   const asked = new Set<string>()
   const isOfIt = (handover: Handover) => namesObject(handover.object, object)

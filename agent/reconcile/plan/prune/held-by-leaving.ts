@@ -1,4 +1,5 @@
-// A Service that needs a port or an address of another that is to go: neither can be first by itself, because the API server refuses the new one as long as the old one is there. Pure.
+// A Service that needs a port or an address of another that is to go: neither can be first by itself, because the API
+// server refuses the new one as long as the old one is there. Pure.
 import type { K8sObject } from '../../../../shared/kube/object.ts'
 import type { Problem } from '../../snapshot/situation.ts'
 

@@ -36,7 +36,8 @@ export function doubtOf({ restored, factsOnly }: Pick<GuardCounts, 'restored' | 
   return null
 }
 
-/** PR1–PR3, RP2, RL5: null, or why nothing of this revision is pruned until a person confirms that very revision. Counted for one service. */
+/** PR1–PR3, RP2, RL5: null, or why nothing of this revision is pruned until a person confirms that very revision.
+ *  Counted for one service. */
 export function whyGuarded({
   prune,
   precious,
@@ -74,8 +75,8 @@ export interface DeletionHold {
 export const MAYBE_OLDER =
   'at the first contact with the server since this agent started: until then, the data folder could be an older copy'
 
-/** PR7. Null means that the replica is not older than the cluster, or a person has seen at the site what this agent would
- *  delete. */
+/** PR7. Null means that the replica is not older than the cluster, or a person has seen at the site what this agent
+ *  would delete. */
 export const olderHold = (model: ServiceSnapshot, { isCurrent }: { isCurrent(): boolean }): string | null =>
   isCurrent() || isConfirmedHere(model) ? null : MAYBE_OLDER
 

@@ -21,7 +21,8 @@ import type { Decision } from './deletion.ts'
 export interface PruneOptions {
   /** Another service has it in its revision, or in force. */
   wantedElsewhere(key: string): boolean
-  /** An object of this UID is applied under a name that a revision gives: an API server may serve one object in two groups. */
+  /** An object of this UID is applied under a name that a revision gives: an API server may serve one object in two
+   *  groups. */
   isUidInForce(uid: string): boolean
   /** Why it waits for the service that is to take it over, or null. */
   handover(key: string): string | null
@@ -152,7 +153,8 @@ function lastWave(view: PlanView, stageOf: (ref: ObjectRef) => number, open: rea
   return (ref) => waveOf(ref) === last
 }
 
-/** Deletes go stage by stage; custom resources must be gone before the next stage begins, and CRDs and Namespaces begin when all else is gone. */
+/** Deletes go stage by stage; custom resources must be gone before the next stage begins, and CRDs and Namespaces begin
+ *  when all else is gone. */
 function nextToGo<T extends { ref: ObjectRef }>(
   permitted: readonly T[],
   pending: readonly ObjectRef[],

@@ -97,8 +97,8 @@ export function takenManagedFields(live: Managed, { moment, leave, wanted }: Tak
  */
 const ROLLING_UPDATE: Readonly<Record<string, string>> = { 'apps/Deployment': 'strategy', 'apps/StatefulSet': 'updateStrategy' }
 
-/** RC35: the path of a member that the object's union does not choose. Null means that there is none, or the object names it
- *  all the same. */
+/** RC35: the path of a member that the object's union does not choose. Null means that there is none, or the object
+ *  names it all the same. */
 export function unchosenMember(object: K8sObject): readonly string[] | null {
   const name = ROLLING_UPDATE[`${groupOf(object.apiVersion)}/${object.kind}`]
   if (name === undefined) return null

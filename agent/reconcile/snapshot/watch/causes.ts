@@ -1,4 +1,5 @@
-// Which failures may be over because an object changed that this agent watches: they are tried at once, without waiting for their backoff. Pure.
+// Which failures may be over because an object changed that this agent watches: they are tried at once, without waiting
+// for their backoff. Pure.
 import { type ObjectRef, parseRefKey } from '../../../../shared/kube/object.ts'
 import type { ApiFailure } from '../../../cluster/cluster.ts'
 import type { Account } from '../account.ts'

@@ -32,7 +32,8 @@ export class Doubts {
     return this.#open.delete(key)
   }
 
-  /** True: a read ended the doubt. False: something else did, or it is asked about since an earlier list. `onCause`: the reason of the doubt is known, or another. */
+  /** True: a read ended the doubt. False: something else did, or it is asked about since an earlier list. `onCause`:
+   *  the reason of the doubt is known, or another. */
   async ask(key: string, confirm: Confirm, onCause: () => void): Promise<boolean> {
     const open = this.#open.get(key)
     if (open !== undefined) {

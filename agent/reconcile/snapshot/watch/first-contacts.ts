@@ -11,7 +11,8 @@ import { ownerOf, safeDeletion } from './live-object.ts'
 
 /** Questions about one kind in one namespace, within `FRESH_MS`, that are answered one by one… */
 export const GETS_MAX = 20
-/** …and as many of one service at once: single GETs cost less than a list of a namespace that may be full of other people's objects. */
+/** …and as many of one service at once: single GETs cost less than a list of a namespace that may be full of other
+ *  people's objects. */
 const GETS_AT_ONCE_MAX = 3
 /** RC19: maximum age of a list of names. An object of that name that is created later is met by the apply itself. */
 export const FRESH_MS = 5_000

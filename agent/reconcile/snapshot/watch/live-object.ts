@@ -43,7 +43,8 @@ export interface LiveObject {
   others?: readonly OtherFields[]
   /** The images of its pod template. Null for a kind without one. */
   images: string[] | null
-  /** The StorageClass (null means the default one) that decides whether this unbound volume claim waits for a consumer. Only set for such a claim. */
+  /** The StorageClass (null means the default one) that decides whether this unbound volume claim waits for a consumer.
+   *  Only set for such a claim. */
   pendingClass?: string | null
   /** Our label is not on it, so that the labelled watch of its kind does not show it. Only set where it is so. */
   unlabelled?: true
@@ -159,7 +160,8 @@ function safeHealth(health: Health, object: K8sObject): Health {
   return message === health.message && reason === health.reason ? health : { ...health, reason, message }
 }
 
-/** KA31: the obstacle of a deletion, which a Namespace reports in conditions. Null means that the object is not being deleted. */
+/** KA31: the obstacle of a deletion, which a Namespace reports in conditions. Null means that the object is not being
+ *  deleted. */
 export function safeDeletion(object: K8sObject): string | null {
   const text = deletionText(object)
   return text === null ? null : safeAbout(text, object)

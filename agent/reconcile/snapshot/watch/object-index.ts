@@ -55,7 +55,8 @@ export class Owners extends Map<string, ServiceId> {
 export class ObjectIndex {
   /** Services whose revision names the object; almost every object has one. */
   readonly #naming = new Map<string, ServiceModel | Set<ServiceModel>>()
-  /** By key without a namespace: services with unread objects there, and how many. Whether their kind has namespaces is not known (`namesObject`). */
+  /** By key without a namespace: services with unread objects there, and how many. Whether their kind has namespaces is
+   *  not known (`namesObject`). */
   readonly #unread = new Map<string, Map<ServiceModel, number>>()
   /** Number of objects in force under each UID. */
   readonly #uids = new Map<string, number>()

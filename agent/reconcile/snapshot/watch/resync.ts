@@ -85,7 +85,8 @@ export class Resync {
     if (suspects.length > READS_MAX) watch.relist()
   }
 
-  /** Keys of the objects that a list shows otherwise than the watch does, before it, after it and a while later. Null means that there is no list, or the watch failed. */
+  /** Keys of the objects that a list shows otherwise than the watch does, before it, after it and a while later. Null
+   *  means that there is no list, or the watch failed. */
   async #suspects(watch: KindWatch, source: { fromCache: boolean }): Promise<string[] | null> {
     const { clock, log, signal } = this.#deps
     const { kind, group } = watch.resource
@@ -118,7 +119,8 @@ export class Resync {
   }
 }
 
-/** From 1 to STEPS, another number for each cluster and kind: a fleet that was started at once does not list at once. */
+/** From 1 to STEPS, another number for each cluster and kind: a fleet that was started at once does not list at once.
+ */
 export function firstSteps(clusterId: string, { group, version, kind }: ApiResource): number {
   const random = seededRandom(Number(Bun.hash.crc32(`${clusterId} ${group}/${version}/${kind}`)))
   return 1 + Math.floor(random() * STEPS)

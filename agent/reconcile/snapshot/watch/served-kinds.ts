@@ -42,7 +42,8 @@ export class ServedKinds {
     return { kind: 'unserved', versions: [...new Set(served.map((candidate) => candidate.version))] }
   }
 
-  /** In `version` if that is served, else in the version that the server prefers: an object keeps its identity across versions. */
+  /** In `version` if that is served, else in the version that the server prefers: an object keeps its identity across
+   *  versions. */
   findAny(group: string, version: string, kind: string): KindLookup {
     const exact = this.find(group, version, kind)
     const preferred = applicable(this.#byKind.get(`${group}/${kind}`) ?? [])

@@ -23,7 +23,8 @@ export interface StorageClassesDeps {
   changed(): void
 }
 
-/** When the Events of a claim are read, counted from the moment that it is met; Kubernetes writes one within seconds. */
+/** When the Events of a claim are read, counted from the moment that it is met; Kubernetes writes one within seconds.
+ */
 const EVENTS_READ_AFTER_MS = [5_000, 60_000, 300_000]
 const WAITS_FOR_CONSUMER: ReadonlySet<unknown> = new Set(['WaitForFirstConsumer', 'WaitForPodScheduled'])
 
@@ -35,7 +36,8 @@ interface PendingClaim {
 export class StorageClasses {
   readonly #deps: StorageClassesDeps
   readonly #claims = new Map<string, PendingClaim>()
-  /** Classes whose claims say in their Events that they wait, where classes cannot be read; null is the default class. */
+  /** Classes whose claims say in their Events that they wait, where classes cannot be read; null is the default class.
+   */
   readonly #told = new Set<string | null>()
   readonly #classes = new Map<string, ReturnType<typeof classFactsOf>>()
   #stop: AbortController | null = null

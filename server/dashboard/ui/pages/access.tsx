@@ -1,4 +1,5 @@
-// People and rights: the person at the screen, roles and bindings, sessions and API tokens. A part that the person may not see says which right is missing.
+// People and rights: the person at the screen, roles and bindings, sessions and API tokens. A part that the person may
+// not see says which right is missing.
 import { Bindings, Roles, whereText } from '../parts/access-roles.tsx'
 import { SessionList } from '../parts/access-sessions.tsx'
 import { Tokens } from '../parts/access-tokens.tsx'

@@ -1,5 +1,5 @@
-// All clusters: the rows of the chart as a list, worst first. Filters, order, groups and columns are in the address; a row opens
-// beside the list, Enter opens the page.
+// All clusters: the rows of the chart as a list, worst first. Filters, order, groups and columns are in the address; a
+// row opens beside the list, Enter opens the page.
 
 import { useEffect, useMemo } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
@@ -182,7 +182,8 @@ function StateChips({ state, onChoose }: { state: string; onChoose(mark: string 
   )
 }
 
-/** Ids of the clusters that a label selector chooses; the server reads selectors. A cluster that joins may be one of them. */
+/** Ids of the clusters that a label selector chooses; the server reads selectors. A cluster that joins may be one of
+ *  them. */
 function useSelected(labels: string) {
   return useResource(
     `selected ${labels}`,

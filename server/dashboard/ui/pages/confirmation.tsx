@@ -1,5 +1,5 @@
-// One question in full: exactly which names it is for, what is deleted, what stays, which data would be lost. Only then the
-// two answers: confirm, or keep the objects, each with a reason.
+// One question in full: exactly which names it is for, what is deleted, what stays, which data would be lost. Only then
+// the two answers: confirm, or keep the objects, each with a reason.
 
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'

@@ -1,5 +1,5 @@
-// Joining a cluster in three steps: its name and labels, one command, and a mark that waits until the cluster is there. The
-// command is made by the code of `skerry cluster join-command`.
+// Joining a cluster in three steps: its name and labels, one command, and a mark that waits until the cluster is there.
+// The command is made by the code of `skerry cluster join-command`.
 import { useEffect, useState } from 'preact/hooks'
 import type { AgentSite } from '../../../../shared/install/agent-manifest.ts'
 import {

@@ -1,4 +1,5 @@
-// Notifications: what was sent where and what failed, the sinks that receive messages, and the routes that decide which events become one.
+// Notifications: what was sent where and what failed, the sinks that receive messages, and the routes that decide which
+// events become one.
 
 import { useState } from 'preact/hooks'
 import type {

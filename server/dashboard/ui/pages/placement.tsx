@@ -1,4 +1,5 @@
-// One service in one cluster: how far its revision came, its objects by wave with health and drift, its events and its history.
+// One service in one cluster: how far its revision came, its objects by wave with health and drift, its events and its
+// history.
 
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'

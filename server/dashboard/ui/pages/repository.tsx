@@ -1,4 +1,5 @@
-// One repository: its state, its commits with what each changed or broke where, its services, and what each of them reads.
+// One repository: its state, its commits with what each changed or broke where, its services, and what each of them
+// reads.
 
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'

@@ -1,5 +1,5 @@
-// All services: each with its state over all its clusters, worst first. The server filters and sorts, so that every one of
-// them is found however many there are.
+// All services: each with its state over all its clusters, worst first. The server filters and sorts, so that every one
+// of them is found however many there are.
 import { useCallback, useMemo } from 'preact/hooks'
 import { number, shortCommit } from '../format.ts'
 import { Head } from '../parts/head.tsx'

@@ -1,4 +1,5 @@
-// The dialog of the action that somebody asked for, by a button, a row or a command: sync, suspend, resume, read Git, restart.
+// The dialog of the action that somebody asked for, by a button, a row or a command: sync, suspend, resume, read Git,
+// restart.
 import type { SuspendAnswer } from '../../../../shared/model/suspension.ts'
 import type { SyncPlanView } from '../../../../shared/model/sync.ts'
 import type { ServiceList } from '../../../../shared/model/views.ts'

@@ -1,5 +1,5 @@
-// An act with consequences: whether the person may, what it does in exact names and numbers, a reason, and only then the
-// button. The server decides again whether it is allowed.
+// An act with consequences: whether the person may, what it does in exact names and numbers, a reason, and only then
+// the button. The server decides again whether it is allowed.
 import type { ComponentChildren } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Refusal } from '../state/api.ts'
@@ -45,7 +45,8 @@ export function ReasonField() {
 }
 
 interface ActionProps<P> {
-  /** The right that the server asks for, or null. It is asked before anything is typed: a refused request would be an entry of the audit log. */
+  /** The right that the server asks for, or null. It is asked before anything is typed: a refused request would be an
+   *  entry of the audit log. */
   right: Right | null
   title: string
   label: string

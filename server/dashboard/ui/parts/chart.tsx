@@ -1,4 +1,5 @@
-// The chart: every cluster is one mark, grouped by a label. One tab stop; arrow keys move between marks, Enter opens, hovering or focusing tells what it is.
+// The chart: every cluster is one mark, grouped by a label. One tab stop; arrow keys move between marks, Enter opens,
+// hovering or focusing tells what it is.
 import { Component } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { ChartCluster } from '../../../../shared/model/chart.ts'

@@ -41,7 +41,8 @@ export interface Said {
   clusters: number
 }
 
-/** The same in many clusters is one sentence, at the time of the first of `items`. Again in one cluster is said again. */
+/** The same in many clusters is one sentence, at the time of the first of `items`. Again in one cluster is said again.
+ */
 export function grouped(items: readonly EventView[]): Said[] {
   const said = new Map<string, { event: EventView; clusters: Set<string> }>()
   for (const event of items) {

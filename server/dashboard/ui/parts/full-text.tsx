@@ -1,5 +1,5 @@
-// The whole text of what is cut off in the row, the entry or the button that has the keyboard. A pointer has the title of each
-// text, and a screen reader reads all of it anyway.
+// The whole text of what is cut off in the row, the entry or the button that has the keyboard. A pointer has the title
+// of each text, and a screen reader reads all of it anyway.
 import { useEffect, useState } from 'preact/hooks'
 
 interface Place {

@@ -1,4 +1,5 @@
-// Fields that Git owns and in which the live object differs: desired and live side by side, with the managers that wrote them last.
+// Fields that Git owns and in which the live object differs: desired and live side by side, with the managers that
+// wrote them last.
 import { type AskedRef, type At, linesOf, useAnswer, within } from '../state/ask.ts'
 import { more } from '../words/later.ts'
 import { yamlOf } from '../yaml.ts'

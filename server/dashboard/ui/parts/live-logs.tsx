@@ -1,4 +1,5 @@
-// Logs of a Pod, or of all Pods of a workload, as they are written. The newest lines are kept; the view stays at the end until somebody scrolls up.
+// Logs of a Pod, or of all Pods of a workload, as they are written. The newest lines are kept; the view stays at the
+// end until somebody scrolls up.
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { number } from '../format.ts'
 import { type AnswerLineOf, type AskedRef, type At, linesOf, useAnswer, within } from '../state/ask.ts'

@@ -1,4 +1,5 @@
-// The list of things that wait for a person: what, where, since when, one sentence of consequence, and the buttons that resolve it.
+// The list of things that wait for a person: what, where, since when, one sentence of consequence, and the buttons that
+// resolve it.
 import { askAction } from '../state/actions.ts'
 import type { Need } from '../state/needs.ts'
 import { text } from '../words/first.ts'

@@ -1,4 +1,5 @@
-// One object in full: what was reported about it, and what its agent answers now: differences, events, logs, the live object.
+// One object in full: what was reported about it, and what its agent answers now: differences, events, logs, the live
+// object.
 import type { ComponentChildren } from 'preact'
 import { askAction } from '../state/actions.ts'
 import type { AskedRef, At } from '../state/ask.ts'

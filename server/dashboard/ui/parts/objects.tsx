@@ -1,4 +1,5 @@
-// The objects of a service in a cluster by wave, worst first in each, and below an object what others made of it, down to Pods.
+// The objects of a service in a cluster by wave, worst first in each, and below an object what others made of it, down
+// to Pods.
 import { useState } from 'preact/hooks'
 import { type AskedRef, type At, linesOf, useAnswer, within } from '../state/ask.ts'
 import { markOfWords, type Seen } from '../state/mark-of.ts'

@@ -1,5 +1,5 @@
-// Search and commands in one field: pages and actions at once, and whatever the fleet has by that name from the server as one
-// types. A verb before a name acts on it: `suspend oslo`, `sync web`, `restart api`.
+// Search and commands in one field: pages and actions at once, and whatever the fleet has by that name from the server
+// as one types. A verb before a name acts on it: `suspend oslo`, `sync web`, `restart api`.
 
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'

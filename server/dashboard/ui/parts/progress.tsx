@@ -1,5 +1,5 @@
-// How far the desired revision came, as one line: received, applied, healthy. A gap between the last two is a gap in the
-// line. Of an offline cluster it is what was reported last.
+// How far the desired revision came, as one line: received, applied, healthy. A gap between the last two is a gap in
+// the line. Of an offline cluster it is what was reported last.
 import { shortCommit } from '../format.ts'
 import type { PlacementView } from '../state/reads.ts'
 import { text } from '../words/first.ts'

@@ -1,5 +1,5 @@
-// Events of the last 24 hours as bars of half an hour: how much happened when, and how much of it was a warning. It is drawn
-// with elements of the page, so that it follows the theme, prints, and is read out.
+// Events of the last 24 hours as bars of half an hour: how much happened when, and how much of it was a warning. It is
+// drawn with elements of the page, so that it follows the theme, prints, and is read out.
 import { useEffect } from 'preact/hooks'
 import { timeOfDay } from '../format.ts'
 import { call } from '../state/api.ts'

@@ -1,4 +1,5 @@
-// The answer to a query as a table: numbers to the right, times in the reader's zone, names of clusters and services as links.
+// The answer to a query as a table: numbers to the right, times in the reader's zone, names of clusters and services as
+// links.
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { SqlAnswer, SqlCell } from '../../../../shared/model/fleet-sql.ts'

@@ -1,4 +1,5 @@
-// The states of anything that is read: loading, empty, refused, and old. An error never takes the last good data off the screen.
+// The states of anything that is read: loading, empty, refused, and old. An error never takes the last good data off
+// the screen.
 import type { ComponentChildren } from 'preact'
 import { age } from '../format.ts'
 import type { Refusal } from '../state/api.ts'
@@ -120,7 +121,8 @@ interface ShownProps<T> {
   children(value: T): ComponentChildren
 }
 
-/** The value once it is there. What is old, because it could not be read again, is dimmed in its place, with its age. */
+/** The value once it is there. What is old, because it could not be read again, is dimmed in its place, with its age.
+ */
 export function Shown<T>({ of, rows, children }: ShownProps<T>) {
   const { value, refusal, atMs, refresh } = of
   if (value === null)

@@ -1,4 +1,5 @@
-// A table of any length: only the rows in view are in the page. j, k and the arrow keys move, Enter opens; the row that has the keyboard keeps it while others change.
+// A table of any length: only the rows in view are in the page. j, k and the arrow keys move, Enter opens; the row that
+// has the keyboard keeps it while others change.
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { nextSort, type SortBy } from '../state/list-view.ts'

@@ -1,4 +1,5 @@
-// Why a service is not as Git says: causes with evidence and the next step, the most likely one first, and what changed shortly before.
+// Why a service is not as Git says: causes with evidence and the next step, the most likely one first, and what changed
+// shortly before.
 import type { WhyCause, WhyEvidence } from '../../../../shared/model/why.ts'
 import { call } from '../state/api.ts'
 import { sentence } from '../state/needs.ts'

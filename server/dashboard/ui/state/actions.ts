@@ -1,4 +1,5 @@
-// The action that a person asked for, wherever the button, the command or the row is. One dialog shows it over any page.
+// The action that a person asked for, wherever the button, the command or the row is. One dialog shows it over any
+// page.
 import { signal } from '@preact/signals'
 import type { AskedRef } from '../../../../shared/protocol/ask.ts'
 

@@ -1,4 +1,5 @@
-// Questions to the agent of a cluster: an object as it is now, its children, events, logs. Answers come line by line and are kept only by the page that asked.
+// Questions to the agent of a cluster: an object as it is now, its children, events, logs. Answers come line by line
+// and are kept only by the page that asked.
 import { useEffect, useState } from 'preact/hooks'
 import type { AnswerLine, AnswerLineOf, AskedRef, AskRequest } from '../../../../shared/protocol/ask.ts'
 import { text } from '../words/first.ts'

@@ -1,4 +1,5 @@
-// All clusters as small rows: what the chart and its numbers are made of. Read whole once; after that only clusters that changed are read again.
+// All clusters as small rows: what the chart and its numbers are made of. Read whole once; after that only clusters
+// that changed are read again.
 import { computed, signal } from '@preact/signals'
 import type { ANY_LABEL as ANY, ChartCluster, ChartView } from '../../../../shared/model/chart.ts'
 import { call } from './api.ts'
@@ -133,7 +134,8 @@ const isOfAll = ({ topic, cluster, keys, name }: Change): boolean =>
   (topic === 'resource' && (name === null || name.startsWith('Cluster/') || name.startsWith('Suspension'))) ||
   ((topic === 'desired' || topic === 'cluster') && cluster === null && keys === null)
 
-/** In the order in which people want to see them: by mark, then by name. One walk, because rows come in the order of names. */
+/** In the order in which people want to see them: by mark, then by name. One walk, because rows come in the order of
+ *  names. */
 export const worstFirst = computed<readonly ChartCluster[]>(() => {
   const { value } = fleet.state.value
   const byMark = new Map<Mark, ChartCluster[]>(MARKS_BY_URGENCY.map((mark) => [mark, []]))

@@ -1,5 +1,5 @@
-// How a list is shown: its order, its groups and its columns. All of it is in the address, so that a list can be shared; a
-// saved view is an address with a name, kept by this browser.
+// How a list is shown: its order, its groups and its columns. All of it is in the address, so that a list can be
+// shared; a saved view is an address with a name, kept by this browser.
 import { signal } from '@preact/signals'
 import { useFilters } from './address.ts'
 import { queryText } from './place.ts'
@@ -18,7 +18,8 @@ export const sortText = ({ key, isDown }: SortBy): string => `${isDown ? '-' : '
 /** A click on the head of a column: its own order, then the reverse. */
 export const nextSort = (now: SortBy, key: string): SortBy => ({ key, isDown: now.key === key && !now.isDown })
 
-/** The chosen ones of the known columns, in their own order; the first one always stays. None chosen: those that are shown at first. */
+/** The chosen ones of the known columns, in their own order; the first one always stays. None chosen: those that are
+ *  shown at first. */
 export function chosenColumns<T extends { key: string; isExtra?: boolean }>(all: readonly T[], text: string | undefined): T[] {
   const wanted = new Set((text ?? '').split(',').filter(Boolean))
   const some = all.filter(({ key }, at) => at === 0 || wanted.has(key))

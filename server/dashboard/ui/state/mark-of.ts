@@ -15,7 +15,8 @@ interface Reported extends Words {
   liveness: { word: string }
 }
 
-/** `was`: the last known mark behind a cluster that is offline. Null means that the mark is of now, or nothing is known. */
+/** `was`: the last known mark behind a cluster that is offline. Null means that the mark is of now, or nothing is
+ *  known. */
 export interface Seen {
   mark: Mark
   was: Mark | null

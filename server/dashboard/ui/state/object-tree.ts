@@ -1,4 +1,5 @@
-// The objects of a service as a page shows them: by phase and wave where a service has any, and in each the worst first. Pure.
+// The objects of a service as a page shows them: by phase and wave where a service has any, and in each the worst
+// first. Pure.
 import type { ObjectOrder } from '../../../../shared/model/object-order.ts'
 import type { ObjectView } from '../../../../shared/model/views.ts'
 import type { AskedRef } from '../../../../shared/protocol/ask.ts'

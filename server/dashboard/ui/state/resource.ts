@@ -1,5 +1,6 @@
-// Data of pages, read from the API and kept current by the event stream. Each resource is read once however many show it, at most once a second however much changes,
-// and keeps its last good value while it is read again or cannot be read.
+// Data of pages, read from the API and kept current by the event stream. Each resource is read once however many show
+// it, at most once a second however much changes, and keeps its last good value while it is read again or cannot be
+// read.
 import { type Signal, signal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { ApiError, type Refusal } from './api.ts'
@@ -66,7 +67,8 @@ export class LiveResource<T> {
     this.#timer = timer
   }
 
-  /** Until the returned function is called, changes are followed. `later`: the first read waits for those of the page itself. */
+  /** Until the returned function is called, changes are followed. `later`: the first read waits for those of the page
+   *  itself. */
   use(later = false): () => void {
     this.#users += 1
     if (this.#isDirty && later) this.#later()

@@ -1,4 +1,5 @@
-// Rights of the person at the screen, asked before anything that needs them is read or offered: a refusal would be an entry in the audit log for every visit.
+// Rights of the person at the screen, asked before anything that needs them is read or offered: a refusal would be an
+// entry in the audit log for every visit.
 
 import type { canIAnswerSchema } from '../../../../shared/model/access-views.ts'
 import type { ACCESS_KINDS, AccessKind, AccessVerb } from '../../../../shared/model/access-words.ts'
@@ -35,7 +36,8 @@ const PROJECTS_ASKED = 10
 export const canI = (query: Query, signal?: AbortSignal): Promise<CanI> =>
   call('GET /auth/can-i', { query, ...(signal === undefined ? {} : { signal }) })
 
-/** Whether the caller has the right in the whole fleet, or in one of the projects in which a role is given. Null means not known yet. */
+/** Whether the caller has the right in the whole fleet, or in one of the projects in which a role is given. Null means
+ *  not known yet. */
 export function useMay(verb: AccessVerb, kind: AccessKind, where: 'fleet' | 'some' = 'fleet'): CanI | null {
   const now = session.value
   const projects = now.state === 'in' && where === 'some' ? [...new Set((now.person.roles ?? []).flatMap((one) => one.projects ?? []))] : []
@@ -69,7 +71,8 @@ export interface Right {
 
 const FREE: CanI = { allowed: true, detail: '', by: null }
 
-/** The answer about a right, null before it is known. Everybody may what needs no right (null), such as to end an own session. */
+/** The answer about a right, null before it is known. Everybody may what needs no right (null), such as to end an own
+ *  session. */
 export const useRight = (right: Right | null): CanI | null =>
   useResource(
     `may ${JSON.stringify(right)}`,

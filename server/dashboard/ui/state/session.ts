@@ -1,4 +1,5 @@
-// The credential of the person at the screen, in one file: an API token kept for this tab, or the cookie session of a sign-in. Everything else asks `authorization()`.
+// The credential of the person at the screen, in one file: an API token kept for this tab, or the cookie session of a
+// sign-in. Everything else asks `authorization()`.
 import { signal } from '@preact/signals'
 import type { WhoamiAnswer } from '../../../../shared/model/views.ts'
 import type { Refusal } from './api.ts'

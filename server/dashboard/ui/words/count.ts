@@ -1,4 +1,5 @@
-// Numbers with their nouns, and the units and places of English. A translation replaces this file and the other two of its folder.
+// Numbers with their nouns, and the units and places of English. A translation replaces this file and the other two of
+// its folder.
 
 /** Dates are written as in the texts around them; the zone is the reader's. */
 export const LOCALE = 'en-GB'

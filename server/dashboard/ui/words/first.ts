@@ -1,5 +1,5 @@
-// All texts of the dashboard are in this folder: plain English, sentence case. Functions insert names and numbers. Here are
-// those of the first script; `later.ts` has those of pages and parts that are loaded when they are first opened.
+// All texts of the dashboard are in this folder: plain English, sentence case. Functions insert names and numbers. Here
+// are those of the first script; `later.ts` has those of pages and parts that are loaded when they are first opened.
 import { count, namesAndMore, number } from './count.ts'
 
 export const text = {
