@@ -117,7 +117,7 @@ function NeedsYou() {
           needs.refusal === null ? (
             <Waiting rows={2} />
           ) : (
-            <RefusalNote refusal={needs.refusal} />
+            <RefusalNote refusal={needs.refusal} retry={needs.refresh} />
           )
         ) : needs.total === 0 ? (
           <p class="padded muted">{text.fleet.needsNothing}</p>

@@ -6,7 +6,7 @@ import { useNeeds } from '../state/needs.ts'
 import { text } from '../words/first.ts'
 
 export function NeedsPage() {
-  const { items, isKnown, total, refusal } = useNeeds()
+  const { items, isKnown, total, refusal, refresh } = useNeeds()
   return (
     <>
       <Head title={text.needs.title} />
@@ -27,7 +27,7 @@ export function NeedsPage() {
           ) : refusal === null ? (
             <Waiting rows={5} />
           ) : (
-            <RefusalNote refusal={refusal} />
+            <RefusalNote refusal={refusal} retry={refresh} />
           )}
         </div>
       </div>

@@ -28,11 +28,12 @@ export interface Needs {
   isKnown: boolean
   /** Why nothing is known, or why what is known is old. */
   refusal: Refusal | null
+  refresh(): void
 }
 
 export function useNeeds(): Needs {
-  const { value, refusal } = useAttention(true)
-  return { total: value?.total ?? 0, items: (value?.items ?? []).map(needOf), isKnown: value !== null, refusal }
+  const { value, refusal, refresh } = useAttention(true)
+  return { total: value?.total ?? 0, items: (value?.items ?? []).map(needOf), isKnown: value !== null, refusal, refresh }
 }
 
 export function needOf(one: Attention): Need {
