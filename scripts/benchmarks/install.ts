@@ -192,7 +192,7 @@ const upgrade: Part = async (say) => {
   try {
     await run.replace('skerry', THIS_BUILD)
     const ofServer = run.writes()
-    await run.change('two')
+    await run.change('three')
     const ofChange = run.writes()
     await run.replace('skerry-agent', THIS_BUILD)
     const ofAgents = run.writes()
