@@ -1,5 +1,5 @@
-// Refusals in the words of policy engines, operators and admission plugins that the local API servers do not run: the
-// form is theirs, the objects and the planted secrets (`canary`) are ours.
+// Texts of policies, operators, kubelets and controllers that no recorded answer has (refusal-cases-webhooks.ts records
+// those of policy engines): the form is theirs, the objects and the planted secrets (`canary`) are ours.
 import type { K8sObject } from '../../shared/kube/object.ts'
 
 export interface PolicyRefusal {
@@ -49,7 +49,6 @@ export const SECRET = made({
 })
 
 const webhook = (name: string, said: string) => `admission webhook "${name}" denied the request: ${said}`
-const KYVERNO = 'validate.kyverno.svc-fail'
 const GATEKEEPER = 'validation.gatekeeper.sh'
 
 export const POLICY_REFUSALS: readonly PolicyRefusal[] = [
@@ -58,43 +57,6 @@ export const POLICY_REFUSALS: readonly PolicyRefusal[] = [
     document: SECRET,
     said: "policy 'add-labels' with binding 'all-teams' denied request: failed to configure binding: not found",
     safe: "policy 'add-labels' with binding 'all-teams' denied request: failed to configure binding: not found",
-  },
-  {
-    name: 'Kyverno: a missing label',
-    said: webhook(
-      KYVERNO,
-      "\n\nresource Deployment/shop2/web2 was blocked due to the following policies \n\nrequire-labels:\n  check-for-labels: 'validation error: The label `app.kubernetes.io/name` is required.\n    rule check-for-labels failed at path /metadata/labels/app.kubernetes.io/name/'\n",
-    ),
-    safe: `admission webhook "${KYVERNO}" denied the request: resource Deployment/shop2/web2 was blocked due to the following policies require-labels: check-for-labels: validation error: The label \`app.kubernetes.io/name\` is required. rule check-for-labels failed at path /metadata/labels/app.kubernetes.io/name/`,
-  },
-  {
-    name: 'Kyverno: a message with variables',
-    said: webhook(
-      KYVERNO,
-      '\n\nresource Deployment/shop2/web2 was blocked due to the following policies\n\nno-plain-secrets:\n  env: The value canary-token-9f8e7d of TOKEN in main2 is a plain secret, use secretKeyRef\n  args: "found \\"canary-argument\\" in args"\n',
-    ),
-    safe: `admission webhook "${KYVERNO}" denied the request: resource Deployment/shop2/web2 was blocked due to the following policies no-plain-secrets: env: The value <redacted> of TOKEN in main2 is a plain secret, use secretKeyRef args: found <redacted> in args`,
-  },
-  {
-    name: 'Gatekeeper: a missing label, as a set',
-    said: webhook(GATEKEEPER, '[must-have-owner] you must provide labels: {"owner"}'),
-    safe: `admission webhook "${GATEKEEPER}" denied the request: [must-have-owner] you must provide labels: {"owner"}`,
-  },
-  {
-    name: 'Gatekeeper: an image, in angle brackets',
-    said: webhook(
-      GATEKEEPER,
-      '[allowed-repos] container <main2> has an invalid image repo <registry.example/shop/web2:v1.4.2-a1b2c3>, allowed repos are ["registry.internal/", "mirror.internal/"]',
-    ),
-    safe: `admission webhook "${GATEKEEPER}" denied the request: [allowed-repos] container <main2> has an invalid image repo <registry.example/shop/web2:v1.4.2-a1b2c3>, allowed repos are ["registry.internal/", "mirror.internal/"]`,
-  },
-  {
-    name: 'Gatekeeper: a whole container as JSON',
-    said: webhook(
-      GATEKEEPER,
-      '[no-root] container {"env": [{"name": "TOKEN", "value": "canary-token-9f8e7d"}], "name": "main2"} runs as root',
-    ),
-    safe: `admission webhook "${GATEKEEPER}" denied the request: [no-root] container <redacted> runs as root`,
   },
   {
     name: 'Gatekeeper: a value of the live object that nobody here knows',
@@ -107,25 +69,12 @@ export const POLICY_REFUSALS: readonly PolicyRefusal[] = [
     safe: 'admission webhook "validating-webhook.openpolicyagent.org" denied the request: invalid ingress host "signin.acmecorp.example"',
   },
   {
-    name: 'Kubewarden: a sentence',
-    said: webhook('clusterwide-no-privileged-pod.kubewarden.admission', "Privileged container is not allowed, it's refused"),
-    safe: 'admission webhook "clusterwide-no-privileged-pod.kubewarden.admission" denied the request: Privileged container is not allowed, it\'s refused',
-  },
-  {
     name: 'cert-manager: errors of fields',
     said: webhook(
       'webhook.cert-manager.io',
       '[spec.issuerRef.kind: Invalid value: "Canary Issuer": must be one of Issuer or ClusterIssuer, spec.secretName: Required value: must be specified]',
     ),
     safe: 'admission webhook "webhook.cert-manager.io" denied the request: [spec.issuerRef.kind: Invalid value: <redacted>: must be one of Issuer or ClusterIssuer, spec.secretName: Required value: must be specified]',
-  },
-  {
-    name: 'Istio: several errors',
-    said: webhook(
-      'validation.istio.io',
-      'configuration is invalid: 2 errors occurred:\n\t* gateway must have at least one server\n\t* duplicate host\n',
-    ),
-    safe: 'admission webhook "validation.istio.io" denied the request: configuration is invalid: 2 errors occurred: * gateway must have at least one server * duplicate host',
   },
   {
     name: 'Linkerd: its webhook is down',
@@ -174,11 +123,6 @@ export const POLICY_REFUSALS: readonly PolicyRefusal[] = [
     name: 'a webhook that writes another language',
     said: webhook('own.example.com', 'das Image muss signiert sein; Rückfragen an die Plattform: TOKEN=canary-token-9f8e7d'),
     safe: 'admission webhook "own.example.com" denied the request: das Image muss signiert sein; Rückfragen an die Plattform: <redacted>',
-  },
-  {
-    name: 'a webhook that says nothing',
-    said: 'admission webhook "own.example.com" denied the request without explanation',
-    safe: 'admission webhook "own.example.com" denied the request without explanation',
   },
   {
     name: 'a webhook about a Secret quotes its value, its base64 and its lines',

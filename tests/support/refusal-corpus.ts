@@ -1,6 +1,6 @@
 // Refusals of real API servers as files, one for each Kubernetes version: what the server said, and what of it may
-// leave the agent. `bun tests/support/refusal-corpus.ts` records them; review the difference of the column `safe`
-// before you commit it.
+// leave the agent. `bun tests/support/refusal-corpus.ts [newest] [older]` records them; review the difference of the
+// column `safe` before you commit it.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -12,8 +12,10 @@ import { groupOf, type K8sObject, versionOf } from '../../shared/kube/object.ts'
 import { APPLY_PATCH, MERGE_PATCH, type RealCluster, startRealCluster } from './real-cluster.ts'
 import { POLICIES, POLICY_CASES, REFUSAL_CASES, type RefusalCase } from './refusal-cases.ts'
 import { BOAT_CRD } from './refusal-cases-settings.ts'
+import { answerOf, WEBHOOK_CASES, webhookConfigurations } from './refusal-cases-webhooks.ts'
 import { NAMESPACE } from './refusal-cases-workloads.ts'
 import { until } from './watch-probe.ts'
+import { startWebhookServer } from './webhook-server.ts'
 
 const FOLDER = join(import.meta.dir, '../fixtures/refusals')
 
@@ -36,7 +38,7 @@ export const readCorpus = (file: string): CorpusEntry[] =>
 
 /** By name. Null means not one of the recorded cases. */
 export const caseNamed = (name: string): RefusalCase | null => ALL_CASES.find((known) => known.name === name) ?? null
-export const ALL_CASES: readonly RefusalCase[] = [...REFUSAL_CASES, ...POLICY_CASES]
+export const ALL_CASES: readonly RefusalCase[] = [...REFUSAL_CASES, ...POLICY_CASES, ...WEBHOOK_CASES]
 
 export function safeTexts({ body, warnings }: Pick<CorpusEntry, 'body' | 'warnings'>, documents: readonly unknown[]): string[] {
   const status = parseStatus(parsed(body))
@@ -127,6 +129,24 @@ export async function recordRefusals({
     await until(`${each.name}: in force`, async () => JSON.stringify(await send(each.object)).includes('ValidatingAdmissionPolicy'), 20_000)
     entries.push(await run(each))
   }
+  const webhook = startWebhookServer()
+  webhook.admit(({ object }) => answerOf(object))
+  try {
+    for (const object of webhookConfigurations(webhook.url('/admit'), webhook.caBundle)) await make(object)
+    for (const each of WEBHOOK_CASES) {
+      const isInForce = async () => {
+        const said = await send(each.object)
+        if (said.status < 300) await remove(each.object)
+        return each.answer.status === undefined ? said.warnings !== null : said.body.includes(each.engine)
+      }
+      await until(`${each.name}: in force`, isInForce, 20_000)
+      entries.push(await run(each))
+      // An update reaches the webhook of the former labels as well.
+      await remove(each.object)
+    }
+  } finally {
+    await webhook.close()
+  }
   return entries
 }
 
@@ -178,7 +198,9 @@ const sortedLists = (text: string): string =>
 
 async function record(): Promise<void> {
   mkdirSync(FOLDER, { recursive: true })
+  const asked = process.argv.slice(2)
   for (const kubernetes of ['newest', 'older'] as const) {
+    if (asked.length > 0 && !asked.includes(kubernetes)) continue
     const real = await startRealCluster({ name: `refusals-${kubernetes}`, kubernetes })
     try {
       const { version } = await real.cluster.info()

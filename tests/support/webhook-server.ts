@@ -4,13 +4,19 @@ import { AUTHORITY, SERVER_CERT, SERVER_PRIVATE_KEY } from './test-certs.ts'
 
 type Json = Record<string, unknown>
 
+/** In an AdmissionReview. With a status the object is refused. */
+export interface WebhookAnswer {
+  status?: Json
+  warnings?: string[]
+}
+
 export interface WebhookServer {
   /** Base64 PEM, for `clientConfig.caBundle`. */
   caBundle: string
   /** https, and stays the same over `close` and `open`. */
   url(path: string): string
   /** What an admission request gets: null allows, a text denies. */
-  admit(decide: (request: { operation: string; name: string; object: Json | null }) => string | null): void
+  admit(decide: (request: { operation: string; name: string; object: Json | null }) => string | WebhookAnswer | null): void
   /** Requests hang until it is true no more. */
   hang(isHanging: boolean): void
   close(): Promise<void>
@@ -35,7 +41,10 @@ export function startWebhookServer(): WebhookServer {
   }
   const admitted = ({ operation, name, object }: Json): Json => {
     const denial = decide({ operation: String(operation), name: String(name), object: object as Json | null })
-    return denial === null ? { allowed: true } : { allowed: false, status: { message: denial } }
+    if (denial === null) return { allowed: true }
+    return typeof denial === 'string'
+      ? { allowed: false, status: { message: denial } }
+      : { allowed: denial.status === undefined, ...denial }
   }
   const converted = ({ desiredAPIVersion, objects }: Json): Json => ({
     result: { status: 'Success' },
