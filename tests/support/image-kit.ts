@@ -61,7 +61,12 @@ export interface Bundle {
 /** A bundle of the image as a Pod of the charts has it: read-only root, no capabilities, a volume at /data, a folder at
  *  /tmp. */
 export function bundleOf(layout: string, ref: string, folder: string, runtime: Runtime = 'runc'): Bundle {
-  const unpacked = imageTool('umoci', ['unpack', '--image', `${layout}:${ref}`, folder])
+  // The image for this processor, as a registry hands it out: umoci itself does not choose among platforms.
+  const single = `${folder}-amd64`
+  const chosen = ['--insecure-policy', '--override-os', 'linux', '--override-arch', 'amd64']
+  const copied = imageTool('skopeo', [...chosen, 'copy', `oci:${layout}:${ref}`, `oci:${single}:${ref}`])
+  if (copied.code !== 0) throw new Error(copied.err)
+  const unpacked = imageTool('umoci', ['unpack', '--image', `${single}:${ref}`, folder])
   if (unpacked.code !== 0) throw new Error(unpacked.err)
   const path = join(folder, 'config.json')
   const text = readFileSync(path, 'utf8')
