@@ -28,53 +28,33 @@ setup_oidc() {
   ln -sfn "$oidc/dex" "$root/build/oidc/dex"
 }
 
-has_otel() { [ -x "$otel/otelcol" ]; }
-make_otel() {
-  need go 'The collector is built from Go modules.' 'Go 1.26 or newer'
-  begin "collector $collector (built once, minutes when cold)"
-  mkdir -p "$temp/otel"
+# A program of a module with its own main.go, whose go.mod begins with its name and version.
+has_go_program() { [ -x "$folder/$program" ]; }
+make_go_program() {
+  need go "$label is built from Go modules." 'Go 1.26 or newer'
+  begin "$label $version (built once, minutes when cold)"
+  mkdir -p "$temp/$program"
   quiet sh -c 'cd "$1" && CGO_ENABLED=0 GOTOOLCHAIN=local GOWORK=off GOFLAGS=-mod=readonly go build -trimpath -buildvcs=false \
-    -ldflags "-s -w" -o "$2" .' sh "$module" "$temp/otel/otelcol"
-  put "$temp/otel" "$otel"
+    -ldflags "-s -w" -o "$2" .' sh "$module" "$temp/$program/$program"
+  put "$temp/$program" "$folder"
   end
 }
-setup_otel() {
-  module=$root/tests/otel/collector
-  collector=$(sed -n 's/^\/\/ Collector \([0-9.]*\):.*/\1/p' "$module/go.mod")
-  otel=${SKERRY_OTEL_BIN:-$cache/otelcol-$collector-$(recipe_hash "$module/go.mod" "$module/go.sum" "$module/main.go")}
-  if [ -n "${SKERRY_OTEL_BIN:-}" ]; then
-    has_otel || die "SKERRY_OTEL_BIN ($otel) lacks otelcol"
-    printf 'setup: collector: given by SKERRY_OTEL_BIN\n'
+# PROGRAM, its name in go.mod, its module, its folder in build, and the variable with a prebuilt one: its name and value.
+setup_go_program() {
+  program=$1 label=$2 module=$root/$3
+  version=$(sed -n "s/^\/\/ $label \([0-9.]*\):.*/\1/p" "$module/go.mod")
+  folder=${6:-$cache/$program-$version-$(recipe_hash "$module/go.mod" "$module/go.sum" "$module/main.go")}
+  if [ -n "$6" ]; then
+    has_go_program || die "$5 ($folder) lacks $program"
+    printf 'setup: %s: given by %s\n' "$label" "$5"
   else
-    ensure "collector $collector" has_otel make_otel
+    ensure "$label $version" has_go_program make_go_program
   fi
-  mkdir -p "$root/build/otel"
-  ln -sfn "$otel/otelcol" "$root/build/otel/otelcol"
+  mkdir -p "$root/build/$4"
+  ln -sfn "$folder/$program" "$root/build/$4/$program"
 }
-
-has_vault() { [ -x "$vault/vault" ]; }
-make_vault() {
-  need go 'Vault is built from Go modules.' 'Go 1.26 or newer'
-  begin "vault $vault_version (built once, minutes when cold)"
-  mkdir -p "$temp/vault"
-  quiet sh -c 'cd "$1" && CGO_ENABLED=0 GOTOOLCHAIN=local GOWORK=off GOFLAGS=-mod=readonly go build -trimpath -buildvcs=false \
-    -ldflags "-s -w" -o "$2" .' sh "$module" "$temp/vault/vault"
-  put "$temp/vault" "$vault"
-  end
-}
-setup_vault() {
-  module=$root/tests/vault/server
-  vault_version=$(sed -n 's/^\/\/ Vault \([0-9.]*\):.*/\1/p' "$module/go.mod")
-  vault=${SKERRY_VAULT_BIN:-$cache/vault-$vault_version-$(recipe_hash "$module/go.mod" "$module/go.sum" "$module/main.go")}
-  if [ -n "${SKERRY_VAULT_BIN:-}" ]; then
-    has_vault || die "SKERRY_VAULT_BIN ($vault) lacks vault"
-    printf 'setup: vault: given by SKERRY_VAULT_BIN\n'
-  else
-    ensure "vault $vault_version" has_vault make_vault
-  fi
-  mkdir -p "$root/build/vault"
-  ln -sfn "$vault/vault" "$root/build/vault/vault"
-}
+setup_otel() { setup_go_program otelcol Collector tests/otel/collector otel SKERRY_OTEL_BIN "${SKERRY_OTEL_BIN:-}"; }
+setup_vault() { setup_go_program vault Vault tests/vault/server vault SKERRY_VAULT_BIN "${SKERRY_VAULT_BIN:-}"; }
 
 # Its texts, templates and pictures are files beside it: without Node there is no bundle of them to compile in.
 has_gitea() { [ -x "$gitea/gitea" ] && [ -d "$gitea/static/templates" ]; }

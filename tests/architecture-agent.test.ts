@@ -30,7 +30,7 @@ test('rooms of the reconciler import one way: report, apply, plan, snapshot', ()
 test('plans of the reconciler are given no disk and change no service', () => {
   const plans = productFiles.filter(({ path }) => inFolder('agent/reconcile/plan')(path))
   const words = /\bStorage\b|\bServiceModel\b|\bReplica\b|\.facts\(|\.lastReported\(/
-  // What a person said is asked for once, when a service is met.
+  // The hold of a person is read once, when a service is first used.
   const offenders = plans
     .filter(({ path }) => path !== 'agent/reconcile/plan/gates/hold.ts')
     .flatMap((file) => linesMatching({ ...file, text: withoutComments(file.text) }, words))

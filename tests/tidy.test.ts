@@ -195,7 +195,8 @@ test('no comment of the product opens with Of, What, Who or Null:', () => {
 })
 
 test('a comment says what null and absent mean in a sentence', () => {
-  const aside = /^\s*(?:\/\/|\*|\/\*\*).*(?:; |\(|^\s*(?:\/\/|\*|\/\*\*) )(?:[Nn]ull|[Aa]bsent|[Uu]ndefined)(?: or \w+)?: /
+  const aside =
+    /^\s*\*\s+(?:Null|Absent|Undefined): |^\s*(?:\/\/|\*|\/\*\*).*(?:; |\(|^\s*(?:\/\/|\*|\/\*\*) )(?:[Nn]ull|[Aa]bsent|[Uu]ndefined)(?: or \w+)?: /
   expectNone(
     handWritten.filter(({ path }) => /\.tsx?$/.test(path)).flatMap((file) => linesMatching(file, aside)),
     '"Null means that it never joined.", not "null: never joined"',

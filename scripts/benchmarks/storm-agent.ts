@@ -1,6 +1,7 @@
 // One simulated agent that comes back after an outage, in the order of a real one: a new session, a poll that does not
-// wait, the probe of what the server knows, the outbox, a poll that waits. What the server refuses for now is asked
-// again by the agent's own rule. No replica, no HTTP library: ten thousand of them share two cores with the server.
+// wait, the probe of what the server knows, the outbox, a poll that waits. A request that the server refuses with a
+// delay is repeated by the agent's own rule. No replica, no HTTP library: ten thousand of them share two cores with the
+// server.
 import { outboxBatch } from '../../agent/sync/outbox-batch.ts'
 import { retryAfterMsOf } from '../../agent/sync/retry-after.ts'
 import { CALL_TIMEOUT_MS } from '../../agent/sync/session-keeper.ts'

@@ -231,7 +231,7 @@ export class Groups {
       record.nextMs = null
       return
     }
-    // A dead letter is over: its next version is tried as often as any other.
+    // Attempts at a dead letter do not count for the next version of the message.
     if (record.state === 'dead') Object.assign(record, { attempts: 0, triedMs: 0, nextMs: null })
     record.state = 'open'
     record.version += 1

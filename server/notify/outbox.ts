@@ -1,5 +1,5 @@
 // Delivers what is due: one request at a time to each sink, at least once, with a backoff that honours Retry-After.
-// What cannot be delivered is a dead letter, which people see and send again.
+// A message that cannot be delivered is a dead letter, which people see and can send again.
 import { FLEET } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { backoffMs } from '../../shared/runtime/backoff.ts'

@@ -1,5 +1,5 @@
-// What annotations and sync options change about applying, on a real API server with its controllers: Replace, Force,
-// ServiceAccounts, namespaces, huge objects.
+// The effects of annotations and sync options on how objects are applied, on a real API server with its controllers:
+// Replace, Force, ServiceAccounts, namespaces, huge objects.
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'

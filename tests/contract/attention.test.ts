@@ -1,5 +1,5 @@
-// What needs a person, in one list, and the lists beside it that a page reads in parts: services by their worst words,
-// older events, commits with what they changed, and refused confirmations.
+// Things that need a person, in one list, and the lists beside it that a page reads in parts: services by their worst
+// words, older events, commits with what they changed, and refused confirmations.
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { leaveSubject, pruneSubject } from '../../server/fleet/plan-service.ts'
 import type { Store } from '../../server/store/store.ts'

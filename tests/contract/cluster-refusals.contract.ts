@@ -1,5 +1,5 @@
-// What an API server refuses, and how it is told apart what will pass, what needs a new object and what needs another
-// document.
+// Refusals of an API server. Each is one of three kinds: a repetition may succeed, the object must be replaced, or the
+// document must change.
 import { describe, expect, test } from 'bun:test'
 import type { ApiResource } from '../../agent/cluster/cluster.ts'
 import { type K8sObject, refOf } from '../../shared/kube/object.ts'

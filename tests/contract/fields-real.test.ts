@@ -1,5 +1,5 @@
-// What is left to others and what is taken from them, on a real API server with its controllers: no write that nobody
-// needs, no fight, and what Git removes goes.
+// Fields that stay with other managers and fields that are taken from them, on a real API server with its controllers:
+// no needless write, no fight, and a field that Git removes is removed.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'

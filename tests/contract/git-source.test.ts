@@ -12,8 +12,8 @@ setDefaultTimeout(60_000)
 describe.each(GIT_WAYS.map((way) => [way] as const))('%s', (way) => {
   const skipped = way === 'git over ssh' && !sshIsThere
   const it = test.skipIf(skipped)
-  /** What the program does with objects and refs after they arrived is the same over http and ssh: proven once, over
-   *  http, where it costs less. */
+  /** The handling of objects and refs after the transfer is the same over http and ssh. Tests of it run over http only,
+   *  which is faster. */
   const itOverHttp: typeof test = way === 'git over ssh' ? (Object.assign(() => {}, test) as typeof test) : test
   let kit: GitKit
 

@@ -100,8 +100,8 @@ const GOLDENS: readonly Golden[] = [
 const folder = tempDir()
 const charts = new Set(GOLDENS.map(({ chart }) => chart))
 
-/** What helm alone is given: the chart with its `file://` neighbours in charts/, and looks at what is not served
- *  written as the cluster would answer them. */
+/** The folder for helm alone: the chart with its `file://` neighbours in charts/, and the answers of the cluster in
+ *  place of its questions about kinds that are not served. */
 function bareFolder(name: string, golden: Golden): string {
   const target = join(folder, name)
   mkdirSync(target, { recursive: true })

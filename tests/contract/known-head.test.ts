@@ -1,5 +1,5 @@
-// What the writer of a shard remembers of its last write spares the reader a transaction. It must never make a page
-// another one.
+// The writer of a shard remembers its last write, which saves the reader a transaction. The page must be the same with
+// and without that.
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { RecentLinesCache } from '../../server/desired/recent-lines.ts'

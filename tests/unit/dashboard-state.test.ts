@@ -2,8 +2,8 @@
 // events of a stream in pieces.
 import { expect, test } from 'bun:test'
 import { EventReader } from '../../client/events.ts'
+import { spokenOf } from '../../server/dashboard/ui/state/actions.ts'
 import { filterClusters, groupClusters, sortClusters } from '../../server/dashboard/ui/state/cluster-list.ts'
-import { spokenOf } from '../../server/dashboard/ui/state/commands.ts'
 import { byUrgency, MARKS, markOfCluster, markOfWords, seenOf, serviceSeen } from '../../server/dashboard/ui/state/mark-of.ts'
 import { newestLines } from '../../server/dashboard/ui/state/newest-lines.ts'
 import { groupsOfObjects, mayOwn, objectSeen } from '../../server/dashboard/ui/state/object-tree.ts'

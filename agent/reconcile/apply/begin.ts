@@ -59,7 +59,7 @@ export function takeJudgement(model: ServiceModel, deps: Beginning, judgement: R
   return shut
 }
 
-/** DE4: why a service that is being removed stays for now. Null means that it may go. */
+/** DE4: the reason to delay the removal of a service. Null means that it may be removed. */
 export function removalWait(model: ServiceModel, deps: Pick<Services, 'dependents' | 'modelOf'>): string | null {
   if (model.row?.removal === undefined) return null
   const on = goFirst(model, deps)

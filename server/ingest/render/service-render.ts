@@ -274,8 +274,8 @@ export class ServiceRenderer {
   }
 
   /**
-   * RH8: of the object of a row. `at`: revisions by repository; if they are no longer kept, what was read last counts.
-   * Null: there is nothing to render.
+   * RH8: the origin of the object of a row. `at` gives revisions by repository; the last one that was read is used if
+   * they are no longer kept. Null means that there is nothing to render.
    */
   async originOf(
     { id, spec, at }: { id: ServiceId; spec: ServiceSpec; at: Readonly<Record<string, string>> },

@@ -16,9 +16,9 @@ export interface ProcessGroups {
 }
 
 /**
- * What starts a program inside of a group: nothing of it runs before it is in there. Where a thread may move by itself
- * (version 1), the shell, which has only one, does that: to move a process, the kernel waits until no processor is
- * where it could see it half moved, which takes longer than all else around a program.
+ * The arguments that start a program inside of a control group, so that no part of it runs outside. In version 1 a
+ * thread may move itself, and the shell has only one thread, so the shell moves itself. Moving a process takes longer
+ * than everything else around a program, because the kernel waits for all processors.
  */
 export function enterGroup(shell: string, group: string, limits: string): string[] {
   const tasks = join(group, 'tasks')

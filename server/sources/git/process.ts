@@ -19,7 +19,7 @@ export interface GitRunDeps {
   clock: Clock
   /** The server stops. */
   stopping: AbortSignal | null
-  /** Nobody waits for it any more. */
+  /** Aborts when its result is no longer needed. */
   cancelled?: AbortSignal | undefined
 }
 

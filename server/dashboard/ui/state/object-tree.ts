@@ -1,5 +1,5 @@
-// The objects of a service as a page shows them: by phase and wave where a service has any, and in each the worst
-// first. Pure.
+// The objects of a service in the order of a page: by phase and wave if the service uses them, and the worst first in
+// each. Pure.
 import type { ObjectOrder } from '../../../../shared/model/object-order.ts'
 import type { ObjectView } from '../../../../shared/model/views.ts'
 import type { AskedRef } from '../../../../shared/protocol/ask.ts'
