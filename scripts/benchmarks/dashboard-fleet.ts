@@ -20,6 +20,8 @@ const INCARNATION = 1
 /** Above the revisions of the rows that the store was filled with. */
 const FIRST_REV = INCARNATION * REV_INCARNATION + 1_000_000
 const ROWS_A_PUSH = 20
+/** Pushes that wait for their answers at the same time; a server that is behind gets no more. */
+const PUSHES_AT_ONCE = 100
 
 interface Placed {
   key: string
@@ -49,7 +51,8 @@ export class TellingAgent {
     this.#token = await openSession(this.#url, { agentId, incarnation: INCARNATION, privateKey: this.#privateKey })
   }
 
-  /** So many services at once, from the given one; answers when the server has them. */
+  /** So many services at once, from the given one; answers when the server has them. A busy server is asked again, as
+   * agents do. */
   async tell(from: number, count: number, isBad: boolean): Promise<void> {
     const rows = Array.from({ length: count }, (_, n) => {
       const { key, row } = this.#services[(from + n) % this.#services.length] ?? { key: '', row: { commit: '', digest: '', count: 0 } }
@@ -62,12 +65,18 @@ export class TellingAgent {
       const doc: ServiceStatus = { sync: 'Synced', ...state, sinceMs: point.atMs, received: point, applied: point, ...counts }
       return { kind: 'service', key, rev: this.#rev, doc }
     })
-    const response = await fetch(this.#url + ROUTES.status, {
+    const request = {
       method: 'POST',
       headers: { authorization: `Bearer ${this.#token}`, 'content-type': 'application/json' },
       body: JSON.stringify({ incarnation: INCARNATION, rows }),
-    })
-    if (!response.ok) throw new Error(`push: HTTP ${response.status} ${await response.text()}`)
+    }
+    for (;;) {
+      const response = await fetch(this.#url + ROUTES.status, request)
+      if (response.ok) return
+      const text = await response.text()
+      if (response.status !== 429) throw new Error(`push: HTTP ${response.status} ${text}`)
+      await Bun.sleep(1_000 * Number(response.headers.get('retry-after') ?? 1))
+    }
   }
 }
 
@@ -127,6 +136,7 @@ function tellRows(agents: readonly TellingAgent[], perSecond: number): { stop():
     const startMs = performance.now()
     for (let push = 0; !isStopped; push++) {
       await Bun.sleep(Math.max(0, startMs + push * everyMs - performance.now()))
+      if (running.size >= PUSHES_AT_ONCE) await Promise.race(running)
       const round = Math.floor(push / agents.length)
       const one = agents[push % agents.length]?.tell(round * ROWS_A_PUSH, ROWS_A_PUSH, push % 10 === 0 && round % 2 === 0).then(() => {
         told += ROWS_A_PUSH
