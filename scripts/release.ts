@@ -9,7 +9,7 @@ import { sha256 } from './images/layer.ts'
 import { addSignature } from './images/oci.ts'
 import { fileEntry, type TarEntry, writeTar } from './images/tar.ts'
 import { sorted, writeTarGz, writeZip } from './release-parts/archives.ts'
-import { crateParts, debianFilesOf, debianParts, goParts, npmParts, sameDebianParts } from './release-parts/find-parts.ts'
+import { crateParts, debianPartsOf, goParts, installedPart, npmParts, sameDebianParts } from './release-parts/find-parts.ts'
 import { type ClientDownloads, type ClientPlatform, homebrewFormula, krewManifest, scoopManifest } from './release-parts/manifests.ts'
 import { writePackages } from './release-parts/packages.ts'
 import { bunParts, type Part, uniqueParts } from './release-parts/part.ts'
@@ -174,16 +174,23 @@ function writeTexts(release: Release): void {
   writeTarGz(at(release, `skerry-docs_${version}.tar.gz`), entries, seconds)
 }
 
+/** scripts/setup unpacks it where dpkg does not know it. */
+const BUBBLEWRAP = '/usr/bin/bwrap'
+
 /** One archive for each image, with all platforms and the signature; `skopeo copy oci-archive:FILE:VERSION docker://…`
  *  pushes it. */
 function writeImages(release: Release): void {
   const { version, seconds, signer } = release
   const render = ['helm', 'helm3', 'kustomize'] as const
-  const debian = { amd64: withDebianRoot('amd64', (root) => debianParts(debianFilesOf(root))), arm64: [] as Part[] }
-  // scripts/setup unpacks it where dpkg does not know it.
-  const hasBubblewrap = debian.amd64.some(({ name }) => name === 'bubblewrap')
-  if (!hasBubblewrap) debian.amd64.push(...sameDebianParts([{ name: 'bubblewrap' }], DEBIAN_ARM64, 'amd64'))
-  debian.arm64 = sameDebianParts(debian.amd64, DEBIAN_ARM64, 'arm64')
+  const { parts, unowned } = withDebianRoot('amd64', debianPartsOf)
+  const unknown = unowned.filter((path) => path !== BUBBLEWRAP)
+  if (unknown.length > 0)
+    throw new Error(
+      `no Debian package of this machine has ${unknown.join(', ')}, which the server's image contains: its SBOM would not name it`,
+    )
+  if (unowned.includes(BUBBLEWRAP)) parts.push(...sameDebianParts([{ name: 'bubblewrap' }], DEBIAN_ARM64, 'amd64'))
+  const certificates = installedPart('ca-certificates', 'all')
+  const debian = { amd64: parts, arm64: sameDebianParts(parts, DEBIAN_ARM64, 'arm64') }
   for (const name of ['server', 'agent'] as const satisfies readonly ImageName[]) {
     const title = `skerry-${name}`
     const layout = join(release.folder, `.${title}`)
@@ -193,13 +200,12 @@ function writeImages(release: Release): void {
       const folder = architecture === 'arm64' ? 'build/targets/render-arm64' : 'build/render'
       const programs = name === 'server' ? render.flatMap((program) => goParts(join(ROOT, folder, program))) : []
       const own = release.parts[name === 'server' ? 'skerry' : 'skerry-agent']
-      const libraries = debian[architecture as Architecture].filter(
-        (part) => name === 'server' || /^(libc6|ca-certificates)$/.test(part.name),
-      )
+      const libraries = debian[architecture as Architecture].filter((part) => name === 'server' || part.name === 'libc6')
       writeSbom(release, `${title}_${version}_image_${architecture}`, 'container', digest.slice('sha256:'.length), [
         ...own,
         ...programs,
         ...libraries,
+        certificates,
       ])
       say(`image ${title} ${architecture}: ${(bytes / 1e6).toFixed(1)} MB compressed, ${digest}`)
     }

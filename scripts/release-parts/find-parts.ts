@@ -97,28 +97,38 @@ export function goParts(program: string): Part[] {
   return [runtime, ...modules]
 }
 
-/** Files of this machine of which scripts/image-root made that folder. */
-export const debianFilesOf = (root: string): string[] =>
-  [...new Bun.Glob('**').scanSync({ cwd: root, onlyFiles: true, dot: true })].flatMap((path) => {
-    const places = [`/${path}`, ...['/bin', '/usr/sbin', '/sbin'].map((folder) => `${folder}/${basename(path)}`)]
-    return places.find((place) => existsSync(place) && place !== '/etc/passwd') ?? []
-  })
+/** The Debian packages from which scripts/image-root made that folder, and the files in it that no package has here.
+ *  It writes /etc/passwd itself. */
+export function debianPartsOf(root: string): { parts: Part[]; unowned: string[] } {
+  const files = [...new Bun.Glob('**').scanSync({ cwd: root, onlyFiles: true, dot: true })].filter((path) => path !== 'etc/passwd').sort()
+  const places = new Map(files.map((path) => [`/${path}`, placesOf(path)]))
+  const owners = debianOwners([...places.values()].flat())
+  const ownerOf = (file: string): string | undefined => places.get(file)?.map((place) => owners.get(place)).find((name) => name !== undefined) // biome-ignore format: short
+  const names = new Set([...places.keys()].flatMap((file) => ownerOf(file) ?? []))
+  const parts = [...names].map((name) => installedPart(name, 'amd64'))
+  return { parts, unowned: [...places.keys()].filter((file) => ownerOf(file) === undefined) }
+}
 
-/** The Debian packages of files of this machine. */
-export function debianParts(files: readonly string[]): Part[] {
-  const names = new Set<string>()
-  for (const file of files) {
-    // dpkg knows a file by the path under which its package has it: before or after /usr was merged.
-    const paths = [...new Set([file, realpathSync(file)])].flatMap((path) => [path, path.replace(/^\/usr\//, '/'), `/usr${path}`])
-    const found = paths.map((path) => Bun.spawnSync(['dpkg', '-S', path]).stdout.toString()).find((text) => text !== '')
-    const [, name] = /^([a-z0-9][a-z0-9+.-]*)(?::\w+)?: /.exec(found ?? '') ?? []
-    if (name !== undefined) names.add(name)
-  }
-  return [...names].map((name) => {
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is dpkg's
-    const version = Bun.spawnSync(['dpkg-query', '-W', '-f', '${Version}\n', name]).stdout.toString().split('\n')[0] ?? ''
-    return debianPart(name, version, 'amd64', '/')
-  })
+/** A Debian package of this machine. */
+export function installedPart(name: string, architecture: 'amd64' | 'all'): Part {
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: it is dpkg's
+  const version = Bun.spawnSync(['dpkg-query', '-W', '-f', '${Version}\n', name]).stdout.toString().split('\n')[0] ?? ''
+  if (version === '') throw new Error(`dpkg-query: the package ${name} is not installed here`)
+  return debianPart(name, version, architecture, '/')
+}
+
+/** The paths under which dpkg can know a file of the image: it may be elsewhere on this machine, and its package has
+ *  it before or after /usr was merged. */
+const placesOf = (path: string): string[] =>
+  [`/${path}`, ...['/bin', '/usr/sbin', '/sbin'].map((folder) => `${folder}/${basename(path)}`)]
+    .filter((place) => existsSync(place))
+    .flatMap((place) => [place, realpathSync(place)])
+    .flatMap((place) => [place, place.replace(/^\/usr\//, '/'), `/usr${place}`])
+
+function debianOwners(paths: readonly string[]): Map<string, string> {
+  const found = Bun.spawnSync(['dpkg', '-S', ...new Set(paths)]).stdout.toString()
+  const lines = found.matchAll(/^([a-z0-9][a-z0-9+.-]*)(?::\w+)?(?:, .*)?: (\/.*)$/gm)
+  return new Map([...lines].map(([, name = '', path = '']) => [path, name]))
 }
 
 /** The same packages in a folder with unpacked packages of another processor. */

@@ -163,6 +163,7 @@ test('IR2 each program and each image has a bill of materials in which no part i
     if (name.startsWith('skerry-server_'))
       expect(names).toEqual(expect.arrayContaining(['helm.sh/helm/v4', 'git', 'bubblewrap', 'libc6', 'elysia']))
     if (name.startsWith('skerry-agent_')) expect(names).toEqual(expect.arrayContaining(['js-yaml', '@vlcn.io/crsqlite']))
+    if (name.includes('_image_')) expect(names).toContain('ca-certificates')
   }
 })
 

@@ -1,12 +1,13 @@
 // The documents of a release: made of small parts, read by other people's programs where those are on each machine.
 import { expect, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { filesOf, finalStage } from '../../scripts/images/dockerfile.ts'
 import { fileEntry } from '../../scripts/images/tar.ts'
 import { type CloneFacts, obstacles } from '../../scripts/release.ts'
 import { writeTarGz, writeZip } from '../../scripts/release-parts/archives.ts'
+import { debianPartsOf } from '../../scripts/release-parts/find-parts.ts'
 import { type ClientDownloads, homebrewFormula, krewManifest, scoopManifest } from '../../scripts/release-parts/manifests.ts'
 import { licenseOfText, type Part } from '../../scripts/release-parts/part.ts'
 import { provenanceOf } from '../../scripts/release-parts/provenance.ts'
@@ -41,6 +42,16 @@ test('IR1 archives are read by tar and by a program that knows zip, with modes, 
   })
   const again = make()
   expect([tar, zip].map((path) => readFileSync(path).toString('hex'))).toEqual(again.map((path) => readFileSync(path).toString('hex')))
+})
+
+test('IR2 the Debian packages of an image are found by its files, and a file without a package is told', () => {
+  const root = tempDir()
+  for (const path of ['usr/bin/git', 'bin/sh', 'etc/passwd', 'usr/bin/made-by-hand']) {
+    mkdirSync(join(root, path, '..'), { recursive: true })
+    writeFileSync(join(root, path), 'x')
+  }
+  const { parts, unowned } = debianPartsOf(root)
+  expect([parts.map(({ name }) => name).sort(), unowned]).toEqual([['dash', 'git'], ['/usr/bin/made-by-hand']])
 })
 
 test('IR3 a signature and an envelope are what openssl verifies with the public key', () => {
