@@ -3,6 +3,7 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { ROOT } from './source-files.ts'
+import { tempDir } from './temp-dir.ts'
 
 const DEBIAN = join(ROOT, 'build/install/debian')
 const LIBRARIES = ['usr/lib/x86_64-linux-gnu', 'lib/x86_64-linux-gnu'].map((folder) => join(DEBIAN, folder)).join(':')
@@ -34,6 +35,26 @@ export const emulated = (processor: 'aarch64' | 'x86_64', cpu?: string): string[
   ...(processor === 'aarch64' ? ['-L', join(DEBIAN, 'usr/aarch64-linux-gnu')] : []),
   ...(cpu === undefined ? [] : ['-cpu', cpu]),
 ]
+
+/** In namespaces of its own, registers the interpreter $1 for programs of arm64 and becomes the rest. */
+const REGISTER = String.raw`set -e
+mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc
+magic='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
+mask='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
+printf '%s' ":arm64:M::$magic:$mask:$1:" | cat >/proc/sys/fs/binfmt_misc/register
+shift
+exec "$@"`
+
+/** The command before a program of arm64 that starts itself again, as the server does for its workers. It needs a
+ *  kernel with a binfmt_misc for each user namespace (Linux 6.7): see `lacksBinfmt`. */
+export function emulatedWithChildren(): string[] {
+  const interpreter = join(tempDir(), 'arm64')
+  writeFileSync(interpreter, `#!/bin/sh\nexec ${emulated('aarch64').join(' ')} "$@"\n`, { mode: 0o755 })
+  return ['unshare', '--user', '--map-root-user', '--mount', 'sh', '-c', REGISTER, 'sh', interpreter]
+}
+
+export const lacksBinfmt = (): string | null =>
+  Bun.spawnSync([...emulatedWithChildren(), 'true']).success ? null : 'needs a binfmt_misc for each user namespace'
 
 interface RuntimeConfig {
   root: { readonly: boolean }
