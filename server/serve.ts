@@ -1,6 +1,7 @@
 // `skerry server`: from flags and environment to a running server, and what a person sees of it at the terminal.
 import { resolve } from 'node:path'
 import { disableCoreDumps } from '../shared/adapters/core-dumps.ts'
+import { loadNativeLibrary } from '../shared/adapters/crdt-db.ts'
 import { openDataFolder } from '../shared/adapters/data-folder.ts'
 import { createNativeGuard } from '../shared/adapters/native-guard.ts'
 import { createPinoLogger } from '../shared/adapters/pino-logger.ts'
@@ -109,7 +110,9 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
       run.end()
       folder.unlock()
     }
-    const guard = createNativeGuard({ run, libraryDir: libraryDirOf(folder.path), deathsMax: DEATHS_MAX })
+    const libraryDir = libraryDirOf(folder.path)
+    loadNativeLibrary(libraryDir)
+    const guard = createNativeGuard({ run, libraryDir, deathsMax: DEATHS_MAX })
     if (tokenFile !== undefined) await checkTokenFile(tokenFile)
     const options = {
       dataDir: folder.path,

@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { Command, CommanderError, Option } from 'commander'
 import { disableCoreDumps } from '../../shared/adapters/core-dumps.ts'
+import { loadNativeLibrary } from '../../shared/adapters/crdt-db.ts'
 import { type DataFolder, openDataFolder } from '../../shared/adapters/data-folder.ts'
 import { createNativeGuard } from '../../shared/adapters/native-guard.ts'
 import { addOptions } from '../../shared/adapters/option-flags.ts'
@@ -187,8 +188,10 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
   const [kubeconfigPath, sopsKeys] = [kubeconfig, read.options.sopsKeys].map((path) => (path === undefined ? undefined : resolve(path)))
   const folder = openDataFolder(data)
   const record = openRunRecord(folder.path, { clock: systemClock, log })
-  const guard = createNativeGuard({ run: record, libraryDir: agentFiles(folder.path).library, deathsMax: DEATHS_MAX })
+  const { library: libraryDir } = agentFiles(folder.path)
+  const guard = createNativeGuard({ run: record, libraryDir, deathsMax: DEATHS_MAX })
   const enforce = async () => {
+    loadNativeLibrary(libraryDir)
     const credentials = await loadKubeCredentials(
       {
         ...(kubeconfigPath === undefined ? {} : { kubeconfig: kubeconfigPath }),

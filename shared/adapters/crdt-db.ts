@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import libraryPath from '../../build/crsqlite.so' with { type: 'file' }
+import { AppError } from '../protocol/error.ts'
 import { crdtDamage } from './crdt-damage.ts'
 import { DamagedFile, type Database, isDiskFull, type OpenOptions, openSqlite } from './sqlite.ts'
 
@@ -90,6 +91,16 @@ function loadCrsqlite(db: Database, libraryDir: string | undefined): void {
   } catch (error) {
     if (isDiskFull(error)) throw error
     throw new DamagedFile(error instanceof Error ? error.message : String(error), { cause: error }) // the library itself is loaded
+  }
+}
+
+/** For the start of a program, before it opens files: a library that cannot be loaded says nothing about them. Throws
+ *  `native_library`. */
+export function loadNativeLibrary(libraryDir: string): void {
+  try {
+    library ??= openLibrary(libraryDir)
+  } catch (error) {
+    throw new AppError('native_library', { doing: 'load cr-sqlite', detail: error instanceof Error ? error.message : String(error) })
   }
 }
 

@@ -1,7 +1,7 @@
 // The agent as a service of a node with a real systemd: installed, hardened, restarted, upgraded, removed, while it
 // takes commits to a cluster.
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { copyFileSync, readFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { eventually, startKubeCluster } from '../support/kube-cluster.ts'
 import { configMapYaml, joinToken, serviceYaml, startScenario } from '../support/scenario.ts'
@@ -22,7 +22,7 @@ const facts = (node: SystemdNode, ...names: string[]): string[] =>
   names.map((name) => node.must(['systemctl', 'show', '--value', '-p', name, UNIT]).trim())
 
 test.skipIf(lack !== null)(
-  `IK7 IK8 IK14 systemd runs the agent as its unit says, through its whole life${lack === null ? '' : ` (${lack})`}`,
+  `IK7 IK8 IK14 CU11 systemd runs the agent as its unit says, through its whole life${lack === null ? '' : ` (${lack})`}`,
   async () => {
     const { fleet, push, stop } = await startScenario({ sites: {} })
     undo.push(stop)
@@ -75,8 +75,20 @@ test.skipIf(lack !== null)(
     await arrives('3')
     expect(facts(node, 'NRestarts')).toEqual(['0'])
 
-    node.must(['systemctl', 'kill', '-s', 'KILL', UNIT])
+    // A version whose native library is damaged can upgrade and cannot run: what it replaced is installed again.
+    const installed = () => node.must(['sha256sum', '/usr/local/bin/skerry-agent']).split(' ')[0]
+    const good = installed()
+    const program = readFileSync(join(ROOT, 'dist/skerry-agent'))
+    const library = program.indexOf(readFileSync(join(ROOT, 'build/crsqlite.so')))
+    expect(library).toBeGreaterThan(0)
+    writeFileSync(join(node.shared, 'broken'), program.fill(0, library, library + 4_096), { mode: 0o755 })
+    const refusal = node.run(['/media/broken', 'upgrade'])
+    expect([refusal.code === 0, installed()]).toEqual([false, good])
+    expect(refusal.err).toContain('the previous one runs again')
     await arrives('4')
+
+    node.must(['systemctl', 'kill', '-s', 'KILL', UNIT])
+    await arrives('5')
 
     expect(node.must([AGENT, 'uninstall'])).toContain('kept /var/lib/skerry-agent')
     expect(node.run(['systemctl', 'is-active', UNIT]).out.trim()).toBe('inactive')
@@ -85,6 +97,6 @@ test.skipIf(lack !== null)(
     expect(node.must(['sh', '-c', left])).toMatch(
       /^\/var\/lib\/private\/skerry-agent\/agent-keys\.json\n\/var\/lib\/private\/skerry-agent\/agent\.sqlite\n/,
     )
-    expect(await value()).toBe('4')
+    expect(await value()).toBe('5')
   },
 )
