@@ -367,8 +367,8 @@ export class DemoSite {
     const names = held.objects.map((ref) => `${ref.split('/')[1]} ${ref.split('/').slice(2).join('/')}`)
     const why = `the revision drops ${names.length} of ${names.length + 2} objects, more than 50 percent`
     held.status.refusal = { digest: confirmationToken(held.row), names, count: names.length, ownedCount: names.length + 2, why }
-    this.#service(held, { sync: 'OutOfSync', health: 'Healthy', reason: 'PruneRefused', message: why })
-    this.#event('Warning', 'PruneRefused', `${why}; nothing was deleted`, key)
+    this.#service(held, { sync: 'OutOfSync', health: 'Healthy', reason: 'PruneBlocked', message: why })
+    this.#event('Warning', 'PruneBlocked', `${why}; nothing was deleted`, key)
     await this.flush()
   }
 

@@ -85,7 +85,7 @@ export function foldSummary({ counts, worst, away, sinceMs }: PlacementsSummary)
   const all = sum(counts)
   if (worst === null) {
     const message = `${all === 1 ? '' : `${bad} of ${all}: `}changing now`
-    return { ...words, reason: 'Changing', message, next: 'Ask again.', sinceMs: null }
+    return { ...words, reason: 'CountsChanging', message, next: 'Ask again.', sinceMs: null }
   }
   const { reason, message, next, sinceMs: since } = worst.state
   const alike = worst.alike ?? sum(counts.filter((some) => hasWords(some, worst.state)))

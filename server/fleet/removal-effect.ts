@@ -54,7 +54,7 @@ export function removalEffect(held: HeldObjects): Effect {
     const object = sent?.get(key)?.object
     const annotations = object?.metadata.annotations
     const why =
-      reason === 'OwnedBy'
+      reason === 'OwnedByOther'
         ? 'belongs to another owner'
         : policy === 'orphan'
           ? IS_ORPHAN
@@ -62,7 +62,7 @@ export function removalEffect(held: HeldObjects): Effect {
             ? 'sync.deleteNamespace is not set'
             : keptBy(annotations)
     const name = deletionName(ref)
-    const by = reason === 'OwnedBy' ? null : (held.takenBy?.(key) ?? null)
+    const by = reason === 'OwnedByOther' ? null : (held.takenBy?.(key) ?? null)
     if (by !== null) {
       takenOver.push({ name, by })
       continue

@@ -100,7 +100,7 @@ function placementState({ cluster, liveness, desired, status, confirmation, susp
     if (confirmation?.refused !== undefined) return { ...last, ...keptState(confirmation, confirmation.refused, named) }
     return {
       ...last,
-      reason: only ? 'ConfirmationPending' : 'PruneRefused',
+      reason: only ? 'ConfirmationPending' : 'PruneBlocked',
       message: only ? why : named,
       next:
         confirmation !== null

@@ -81,7 +81,7 @@ test('RC3 two services want one object: the first keeps it, the second names who
   await synced(a)
   kit.desire([map('same', 'b'), map('b-own')], {}, b)
   await until('the second says who has it', () => kit.object(key('same'), b)?.message.includes(`web/${a.service}`) === true)
-  expect(kit.object(key('same'), b)?.reason).toBe('OwnedBy')
+  expect(kit.object(key('same'), b)?.reason).toBe('OwnedByOther')
   expect((await read('same'))?.['data']).toEqual({ v: 'a' })
   expect(owns(b)).toEqual(['b-own'])
   const uid = (await read('same'))?.metadata.uid
@@ -122,7 +122,7 @@ async function beginWithWaitingTaker(): Promise<string | undefined> {
   await synced(a)
   const uid = (await read('moves'))?.metadata.uid
   kit.desire([map('b-own'), map('moves', '2')], {}, b)
-  await until('the taker waits', () => kit.object(key('moves'), b)?.reason === 'OwnedBy')
+  await until('the taker waits', () => kit.object(key('moves'), b)?.reason === 'OwnedByOther')
   return uid
 }
 

@@ -152,7 +152,7 @@ test('PR1 EC1 a prune that is too large waits, and a person at the site says yes
   await scenario.fleet.run(['apply', '-f', '-'], { stdin: serviceYaml({ name: 'many', labels: { env: 'prod' } }) })
   await scenario.settled('harbour', ['many'])
   await scenario.push({ 'many/all.yaml': configMapYaml('c00', { a: '1' }) })
-  const refused = await reason('many', 'PruneRefused')
+  const refused = await reason('many', 'PruneBlocked')
   expect(refused.message).toContain('11 of 13 objects are more than 50 % (sync.maxPrunePercent): ConfigMap many/c01')
   expect((await edge('status')).stdout).toContain('`skerry-agent confirm default/many` shows them')
   const shown = (await edge('confirm', 'default/many')).stdout

@@ -432,7 +432,7 @@ export const WHY_CASES: readonly WhyCase[] = [
     cause: 'OwnedByOther',
     refused: refuse(
       'ConfigMap shop/settings',
-      'OwnedBy',
+      'OwnedByOther',
       'already managed by service shop/base; rename the object, remove it there, or set sync.takeover',
     ),
   },

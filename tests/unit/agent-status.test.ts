@@ -184,7 +184,7 @@ test('EC1 a prune that waits for a person names the command that shows it', () =
   const status = {
     sync: 'OutOfSync',
     health: 'Healthy',
-    reason: 'PruneRefused',
+    reason: 'PruneBlocked',
     message: 'm',
     sinceMs: 0,
     objectCount: 1,

@@ -40,7 +40,7 @@ test.each([
   ['Synced', 'Healthy', '', 'ok'],
   ['Synced', 'Suspended', '', 'ok'],
   ['Synced', 'Degraded', 'CrashLoopBackOff', 'bad'],
-  ['OutOfSync', 'Healthy', 'PruneRefused', 'bad'],
+  ['OutOfSync', 'Healthy', 'PruneBlocked', 'bad'],
   ['OutOfSync', 'Missing', 'NotReceived', 'changing'],
   ['OutOfSync', 'Missing', 'Missing', 'bad'],
   ['OutOfSync', 'Healthy', 'Drifted', 'drift'],

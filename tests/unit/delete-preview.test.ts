@@ -33,10 +33,10 @@ async function dup(digit: string, own: number, others: number): Promise<void> {
       kind: 'service',
       key: 'default/dup',
       rev: 1,
-      doc: { ...state, sync: 'OutOfSync', reason: 'OwnedBy', objectCount: own + others, healthyCount: 0 },
+      doc: { ...state, sync: 'OutOfSync', reason: 'OwnedByOther', objectCount: own + others, healthyCount: 0 },
     },
     ...Array.from({ length: own }, (_, i) => object(`own-${i}`, 'Synced', 'Healthy')),
-    ...Array.from({ length: others }, (_, i) => object(`theirs-${i}`, 'OutOfSync', 'OwnedBy')),
+    ...Array.from({ length: others }, (_, i) => object(`theirs-${i}`, 'OutOfSync', 'OwnedByOther')),
   ]
   await admin.store.upsertStatus(id, rows, { complete: false, nowMs: admin.clock.nowMs })
 }

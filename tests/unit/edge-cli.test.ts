@@ -19,7 +19,7 @@ const refusal = {
 const status = {
   sync: 'OutOfSync',
   health: 'Healthy',
-  reason: 'PruneRefused',
+  reason: 'PruneBlocked',
   message: '',
   sinceMs: 1,
   objectCount: 1,

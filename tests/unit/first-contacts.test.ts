@@ -79,7 +79,7 @@ test.each([
   cluster.applyAs('argocd-controller', theirs(value))
   kit.desire([...many, configMap('theirs', { a: 'ours' }), ...['p', 'q', 'r'].map((name) => configMap(name))])
   await clock.advance(100)
-  expect(kit.object('/ConfigMap/default/theirs')).toMatchObject({ reason: 'OwnedBy', message: expect.stringContaining('Argo CD') })
+  expect(kit.object('/ConfigMap/default/theirs')).toMatchObject({ reason: 'OwnedByOther', message: expect.stringContaining('Argo CD') })
   const live = cluster.object(configMapRef('theirs'))
   expect(live?.['data']).toEqual({ a: value })
   expect(live?.metadata.labels ?? {}).toEqual({})

@@ -31,7 +31,7 @@ test.each([
   ['hook', 'HookFailed', 'Job shop/migrate', null],
   ['removal', 'RemovalOrdered', 'prune in a, by ana: targets', 'ana'],
   ['relabel', 'ClusterRelabelled', 'env: test to prod, by ana', 'ana'],
-  ['gate', 'PruneRefused', 'the guard holds 9 deletions', null],
+  ['gate', 'PruneBlocked', 'the guard holds 9 deletions', null],
   ['cluster', 'ClusterOnline', 'back after 2h', null],
 ] as const)('HI6 an event of kind %s (%s) near the change is its cause', (kind, reason, message, by) => {
   const [first] = withCauses([row(20 * MIN, 'Degraded')], row(1, 'Healthy'), [event(19 * MIN, reason, message)], note)

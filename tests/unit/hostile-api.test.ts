@@ -60,7 +60,7 @@ beforeAll(async () => {
   expect([seeded.status, seeded.body]).toEqual([200, expect.anything()])
   const doc = { commit: 'c0ffee00', digest: 'd1', count: 1, sync: syncOptionsSchema.parse({}), protect: false }
   const message = 'already managed by service hidden/hidden-web'
-  const state = { sync: 'OutOfSync', health: 'Degraded', reason: 'OwnedBy', message, sinceMs: 9 }
+  const state = { sync: 'OutOfSync', health: 'Degraded', reason: 'OwnedByOther', message, sinceMs: 9 }
   let rev = 0
   for (const clusterId of [a, b])
     for (const [project, service] of [
@@ -77,7 +77,7 @@ beforeAll(async () => {
             kind: 'event',
             key: String(rev),
             rev: ++rev,
-            doc: { atMs: 3, type: 'Normal', reason: 'OwnedBy', message, service: `${project}/${service}` },
+            doc: { atMs: 3, type: 'Normal', reason: 'OwnedByOther', message, service: `${project}/${service}` },
           },
         ],
         { complete: false, nowMs: 1 },

@@ -23,7 +23,7 @@ describe('what is written', () => {
   test.each([
     ['none', 'Warning', 'Failed', false],
     ['problems', 'Warning', 'Failed', true],
-    ['problems', 'Warning', 'PruneRefused', true],
+    ['problems', 'Warning', 'PruneBlocked', true],
     ['problems', 'Normal', 'DriftHealed', true],
     ['problems', 'Normal', 'Applied', false],
     ['problems', 'Normal', 'Pruned', false],
@@ -205,7 +205,7 @@ describe('out of the loop', () => {
     await parts.clock.advance(600_000)
     kit.desire([configMap('m0000', { n: '0' })])
     await settle()
-    expect(eventsIn(parts).filter((line) => line.includes('PruneRefused'))).toHaveLength(1)
+    expect(eventsIn(parts).filter((line) => line.includes('PruneBlocked'))).toHaveLength(1)
   })
 
   test('KE2 all: what was applied and pruned, too', async () => {

@@ -31,7 +31,7 @@ describe('NR routing', () => {
     ['NR1 a severity below that of the route', route({ severity: 'critical' }), { reason: 'RenderFailed' }, null, false],
     ['NR1 a severity of the route or above', route({ severity: 'warning' }), {}, null, true],
     ['NR1 a reason that is named', route({ events: ['Degraded'] }), {}, null, true],
-    ['NR1 a prefix of reasons', route({ events: ['Prune*'] }), { reason: 'PruneRefused' }, null, true],
+    ['NR1 a prefix of reasons', route({ events: ['Prune*'] }), { reason: 'PruneBlocked' }, null, true],
     ['NR1 another reason', route({ events: ['Prune*'] }), {}, null, false],
     ['NR2 a service by prefix', route({ services: ['we*'] }), {}, null, true],
     ['NR2 no service, when services are named', route({ services: ['we*'] }), { service: null }, null, false],

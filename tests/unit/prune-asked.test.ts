@@ -36,7 +36,7 @@ describe('a confirmation at the site', () => {
       kit.desire(maps(1))
       await clock.advance(MINUTE)
       expect(left()).toBe(30)
-      expect(kit.service()).toMatchObject({ reason: 'PruneRefused' })
+      expect(kit.service()).toMatchObject({ reason: 'PruneBlocked' })
     },
   )
 })
@@ -117,7 +117,7 @@ describe('what an annotation allows', () => {
     kit.desire([configMap('a')])
     await clock.advance(MINUTE)
     expect(cluster.object(namespaceRef('one'))?.metadata.deletionTimestamp).toBeDefined()
-    expect(kit.service()?.reason).not.toBe('PruneRefused')
-    expect(kit.events().map(({ reason }) => reason)).not.toContain('PruneRefused')
+    expect(kit.service()?.reason).not.toBe('PruneBlocked')
+    expect(kit.events().map(({ reason }) => reason)).not.toContain('PruneBlocked')
   })
 })

@@ -20,7 +20,7 @@ test('PR2 a revision that names hooks alone prunes nothing without a person', as
   succeed(cluster, 'migrate')
   await settle()
   expect(cluster.object(configMapRef('a'))).not.toBeNull()
-  expect(kit.service()).toMatchObject({ reason: 'PruneRefused', refusal: { digest, names: ['ConfigMap default/a'] } })
+  expect(kit.service()).toMatchObject({ reason: 'PruneBlocked', refusal: { digest, names: ['ConfigMap default/a'] } })
   kit.desire([hook('migrate', 'pre-sync')], { pruneConfirmed: digest })
   await settle()
   expect(cluster.object(configMapRef('a'))).toBeNull()

@@ -7,7 +7,7 @@ afterEach(stopAll)
 
 test('PR5 a restart tells nobody anew what waits for a person; another revision does', async () => {
   const { kit, run, settle } = setup()
-  const told = () => kit.events().filter(({ reason }) => reason === 'PruneRefused').length
+  const told = () => kit.events().filter(({ reason }) => reason === 'PruneBlocked').length
   kit.desire(configMaps(12))
   await run()
   kit.desire(configMaps(2))

@@ -338,7 +338,7 @@ describe('AO6 IfNotPresent and Ignore', () => {
     kit.desire([once('1')])
     await run()
     expect(writes(cluster)).toEqual([])
-    expect(kit.object(KEY)).toMatchObject({ sync: 'Synced', health: 'Healthy', reason: 'LeftAlone' })
+    expect(kit.object(KEY)).toMatchObject({ sync: 'Synced', health: 'Healthy', reason: 'ExistingKept' })
     expect(kit.service()).toMatchObject({ sync: 'Synced', health: 'Healthy', healthyCount: 1 })
     kit.remove('prune')
     await settle()

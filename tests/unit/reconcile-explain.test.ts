@@ -270,5 +270,5 @@ test('HE8 a cluster that breaks while it is asked ends nothing', async () => {
   expect(status()).toMatchObject({ health: 'Degraded', message: 'too late' })
   kit.desire([])
   await settle()
-  expect(kit.service()?.reason).toBe('PruneRefused')
+  expect(kit.service()?.reason).toBe('PruneBlocked')
 })

@@ -211,7 +211,7 @@ describe('pruning', () => {
     expect(writes(cluster)).toEqual([])
     expect(kit.service()).toMatchObject({
       sync: 'OutOfSync',
-      reason: 'PruneRefused',
+      reason: 'PruneBlocked',
       refusal: { digest, count: 3, names: ['ConfigMap default/m0000', 'ConfigMap default/m0001', 'ConfigMap default/m0002'] },
     })
     kit.desire([], { pruneConfirmed: 'another' })
@@ -231,7 +231,7 @@ describe('pruning', () => {
     const digest = kit.desire(configMaps(2), { restored: true })
     await settle()
     expect(writes(cluster)).toEqual([])
-    expect(kit.service()).toMatchObject({ reason: 'PruneRefused', refusal: { digest, count: 1, names: ['ConfigMap default/m0002'] } })
+    expect(kit.service()).toMatchObject({ reason: 'PruneBlocked', refusal: { digest, count: 1, names: ['ConfigMap default/m0002'] } })
     expect(kit.service()?.refusal?.why).toContain('confirm')
     kit.desire(configMaps(2), { restored: true, pruneConfirmed: digest })
     await settle()
@@ -246,7 +246,7 @@ describe('pruning', () => {
     const digest = kit.desire(configMaps(2), { factsOnly: true })
     await settle()
     expect(writes(cluster)).toEqual([])
-    expect(kit.service()).toMatchObject({ reason: 'PruneRefused', refusal: { digest, count: 1 } })
+    expect(kit.service()).toMatchObject({ reason: 'PruneBlocked', refusal: { digest, count: 1 } })
     expect(kit.service()?.refusal?.why).toContain('the served kinds of this cluster changed')
     kit.desire(configMaps(2), { pruneConfirmed: digest })
     await settle()

@@ -205,7 +205,7 @@ test('HE23 a run of a CronJob that hangs past the deadline is told until its Pod
   expect(status(CRON_KEY)?.health).toBe('Healthy')
   await clock.advance(MINUTE_MS)
   const hanging = status(CRON_KEY)
-  expect(hanging).toMatchObject({ health: 'Degraded', reason: 'RunHangs', message: expect.stringContaining('Insufficient cpu') })
+  expect(hanging).toMatchObject({ health: 'Degraded', reason: 'RunStuck', message: expect.stringContaining('Insufficient cpu') })
   await kit.stop()
   await run()
   expect(status(CRON_KEY)).toEqual(hanging)

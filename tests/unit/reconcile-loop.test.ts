@@ -160,7 +160,7 @@ describe('applying', () => {
     await run()
     expect(writes(cluster)).toEqual(['apply ConfigMap b'])
     expect(kit.object(configMapKey('a'))).toMatchObject({
-      reason: 'OwnedBy',
+      reason: 'OwnedByOther',
       message: expect.stringContaining('Argo CD (argocd.argoproj.io/tracking-id: app:x)'),
     })
     kit.desire([configMap('a'), configMap('b')], { sync: { takeover: true } })
@@ -175,7 +175,7 @@ describe('applying', () => {
     await run()
     kit.desire([configMap('a', { from: 'other' })], {}, other)
     await settle()
-    expect(kit.object(configMapKey('a'), other)).toMatchObject({ reason: 'OwnedBy', message: expect.stringContaining('web/shop') })
+    expect(kit.object(configMapKey('a'), other)).toMatchObject({ reason: 'OwnedByOther', message: expect.stringContaining('web/shop') })
     const uid = cluster.object(configMapRef('a'))?.metadata.uid
     kit.desire([configMap('b')])
     await settle()

@@ -76,7 +76,7 @@ test('RC13 an object of another owner is there: its health is Unknown and not Mi
       { kind: 'owned', owner: 'service web/shop', attempt: 0, retryAtMs: 0, ...(going === undefined ? {} : { going }) },
       { kind: 'absent' },
     )
-  expect(objectStatus(owned(), null, 5)).toMatchObject({ sync: 'OutOfSync', health: 'Unknown', reason: 'OwnedBy' })
+  expect(objectStatus(owned(), null, 5)).toMatchObject({ sync: 'OutOfSync', health: 'Unknown', reason: 'OwnedByOther' })
   expect(objectStatus(owned('a finalizer keeps it'), null, 5)).toMatchObject({ health: 'Missing', reason: 'Waiting' })
 })
 
@@ -149,7 +149,7 @@ describe('HE3 a service is as well as its worst object', () => {
       { refusal, objects: objects(bad) },
       'OutOfSync',
       'Healthy',
-      'PruneRefused',
+      'PruneBlocked',
       'too many; nothing of this revision is pruned until it is confirmed: a, b, c, d, e and 1 more',
     ],
     ['a prune that waits', { leaving: { count: 1, why: 'w' } }, 'OutOfSync', 'Healthy', 'PrunePending', 'w'],

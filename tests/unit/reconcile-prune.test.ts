@@ -122,7 +122,7 @@ describe('annotations that speak of deletion', () => {
     kit.desire([configMap('keep')])
     await clock.advance(1_000)
     expect(cluster.object(namespaceRef('no'))).not.toBeNull()
-    expect(kit.service()).toMatchObject({ reason: 'PruneRefused' })
+    expect(kit.service()).toMatchObject({ reason: 'PruneBlocked' })
   })
 
   test('PR12 IV4 a keep mark that came a moment before counts, also before its event', async () => {
@@ -410,7 +410,7 @@ describe('a confirmation at the site', () => {
   test('EC1 prunes what was refused, for that very digest, also with no contact to the server; and outlives a restart', async () => {
     const parts = await refused(() => false)
     const { kit, digest, settle } = parts
-    expect(kit.service()).toMatchObject({ reason: 'PruneRefused' })
+    expect(kit.service()).toMatchObject({ reason: 'PruneBlocked' })
     const confirm = (text: string) => kit.reconciler.order({ kind: 'confirm', service: 'web/shop', digest: text, by: 'ola' })
     expect(confirm(digest)).toMatchObject({ kind: 'refused' })
     await settle()
@@ -431,7 +431,7 @@ describe('a confirmation at the site', () => {
     cluster.fail(() => null)
     await parts.clock.advance(10 * MINUTE)
     expect(names(parts)).toBe(8)
-    expect(kit.service()).toMatchObject({ reason: 'PruneRefused' })
+    expect(kit.service()).toMatchObject({ reason: 'PruneBlocked' })
   })
 })
 
@@ -442,7 +442,7 @@ describe('takeover', () => {
     cluster.applyAs('some-controller', marked)
     kit.desire([configMap('a')])
     await run()
-    expect(kit.object(configMapKey('a'))).toMatchObject({ reason: 'OwnedBy' })
+    expect(kit.object(configMapKey('a'))).toMatchObject({ reason: 'OwnedByOther' })
     kit.desire([configMap('a')], { sync: { takeover: true } })
     await clock.advance(MINUTE)
     kit.desire([configMap('a', { a: '2' })], { sync: { takeover: true } })
@@ -473,7 +473,7 @@ describe('takeover', () => {
     await run()
     kit.desire([configMap('a', { a: 'other' })], { sync: { takeover: true } }, OTHER)
     await clock.advance(MINUTE)
-    expect(kit.object(configMapKey('a'), OTHER)).toMatchObject({ reason: 'OwnedBy' })
+    expect(kit.object(configMapKey('a'), OTHER)).toMatchObject({ reason: 'OwnedByOther' })
     expect(cluster.object(configMapRef('a'))).toMatchObject({ data: { a: '1' } })
   })
 })

@@ -84,7 +84,7 @@ describe('a removal order', () => {
     const { cluster, kit, clock } = await applied([configMap('a'), claim('data')])
     kit.desire([configMap('a')])
     await clock.advance(MINUTE)
-    expect(kit.service()).toMatchObject({ reason: 'PruneRefused' })
+    expect(kit.service()).toMatchObject({ reason: 'PruneBlocked' })
     kit.remove('prune')
     await clock.advance(MINUTE)
     expect(cluster.object(claimRef('data'))).not.toBeNull()

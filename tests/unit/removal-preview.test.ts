@@ -55,7 +55,7 @@ test('TG21 objects that other services take over are neither deleted nor asked a
       stays: { count: 0 },
       takenOver: [{ name: 'PersistentVolumeClaim shop/data', by: 'default/other' }],
     })
-  const reported = [reportOf(CLAIM, 'OwnedBy')]
+  const reported = [reportOf(CLAIM, 'OwnedByOther')]
   expect(removalEffect(held({ sent: sentOf(CLAIM), reported, takenBy }))).toMatchObject({ stays: { count: 1 }, takenOver: [] })
 })
 
@@ -120,7 +120,7 @@ describe('what goes, what holds data and what stays', () => {
     ],
     [
       'CL5 what belongs to another owner',
-      { reported: [reportOf(MAP, 'OwnedBy')] },
+      { reported: [reportOf(MAP, 'OwnedByOther')] },
       [[], [], ['ConfigMap shop/a: belongs to another owner']],
     ],
     [

@@ -136,7 +136,7 @@ describe('a service in a cluster', () => {
       input({ status: reported({ refusal }), confirmation: question() }),
       'Synced',
       'Healthy',
-      'PruneRefused',
+      'PruneBlocked',
       '`skerry confirm k7f2qx`',
     ],
     [
@@ -144,7 +144,7 @@ describe('a service in a cluster', () => {
       input({ status: reported({ refusal }), confirmation: null }),
       'Synced',
       'Healthy',
-      'PruneRefused',
+      'PruneBlocked',
       'The confirmation is being sent',
     ],
     [

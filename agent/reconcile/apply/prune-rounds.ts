@@ -245,7 +245,7 @@ function ask(
     const [first] = [...doomed, ...held.map(({ ref }) => ref)]
     const object = first === undefined ? {} : { object: refKey(first) }
     const [reason, message] =
-      refusal.only === true ? ['ConfirmationPending', refusal.why] : ['PruneRefused', `${refusal.why}: ${namesOf(doomed)}`]
+      refusal.only === true ? ['ConfirmationPending', refusal.why] : ['PruneBlocked', `${refusal.why}: ${namesOf(doomed)}`]
     deps.emit({ type: 'Warning', reason, message, service: model.key, ...object })
   }
   model.pruning.refused(refusal)

@@ -10,7 +10,7 @@ const IGNORED: Standing = { sync: 'Synced', health: 'Healthy', reason: 'Ignored'
 const LEFT_ALONE: Standing = {
   sync: 'Synced',
   health: 'Healthy',
-  reason: 'LeftAlone',
+  reason: 'ExistingKept',
   message: 'already exists; its annotation IfNotPresent only creates missing objects',
 }
 

@@ -58,7 +58,10 @@ export function describeProblem(problem: Problem): { reason: string; message: st
           reason: 'AlreadyExists',
           message: 'an object of this name exists that this hook did not create; delete it, or rename the hook',
         }
-      return { reason: 'OwnedBy', message: `already managed by ${problem.owner}; rename the object, remove it there, or set sync.takeover` }
+      return {
+        reason: 'OwnedByOther',
+        message: `already managed by ${problem.owner}; rename the object, remove it there, or set sync.takeover`,
+      }
     case 'waiting':
       return { reason: 'Waiting', message: problem.message }
     case 'gated':

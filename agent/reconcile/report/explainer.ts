@@ -21,7 +21,7 @@ export const WEAK_AGAIN_AFTER_MS: readonly number[] = [2_000, 8_000, 30_000, 120
 const TEXT_CHARS_MAX = 600
 
 /** HE23: of a CronJob one of whose runs has had no Pod that runs for as long as the health deadline. */
-const RUN_HANGS = 'RunHangs'
+const RUN_STUCK = 'RunStuck'
 
 interface Explained {
   /** The version of the object that was explained. */
@@ -203,8 +203,8 @@ function isAskedBeforeDeadline(model: ServiceSnapshot, key: string, { text, atMs
 
 /** A run with running Pods needs no explanation; `cause` says why none runs. */
 function hangingRun(status: ObjectStatus, previous: ObjectStatus | null, cause: string | null, deadline: string): ObjectStatus {
-  const wasHanging = previous?.reason === RUN_HANGS
+  const wasHanging = previous?.reason === RUN_STUCK
   if (cause === null) return wasHanging ? previous : status
   const message = `a run of it has had no running Pod for ${deadline} (sync.healthDeadline); ${cause}`
-  return { ...status, health: 'Degraded', reason: RUN_HANGS, message, sinceMs: wasHanging ? previous.sinceMs : status.sinceMs }
+  return { ...status, health: 'Degraded', reason: RUN_STUCK, message, sinceMs: wasHanging ? previous.sinceMs : status.sinceMs }
 }

@@ -50,7 +50,7 @@ const GONE: Health = {
 }
 
 /** It exists, but only objects with our mark are watched. */
-const ANOTHERS: Health = { word: 'Unknown', reason: 'OwnedBy', message: 'managed by another tool; health not evaluated' }
+const ANOTHERS: Health = { word: 'Unknown', reason: 'OwnedByOther', message: 'managed by another tool; health not evaluated' }
 
 /** HE3, RC13. `previous` keeps its time as long as nothing significant changed. */
 export function objectStatus(
@@ -190,7 +190,7 @@ function summary(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { syn
   if (refusal !== null) {
     return {
       sync: 'OutOfSync',
-      reason: 'PruneRefused',
+      reason: 'PruneBlocked',
       message: `${refusal.why}; nothing of this revision is pruned until it is confirmed: ${refusal.names.slice(0, 5).join(', ')}${refusal.count > 5 ? ` and ${refusal.count - 5} more` : ''}`,
     }
   }

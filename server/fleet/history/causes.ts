@@ -23,7 +23,7 @@ const KINDS: Readonly<Partial<Record<Kind, readonly string[]>>> = {
   drift: ['Drifted', 'DriftHealed', 'Restored', 'Contested', 'FieldsTaken', 'TakenOver', 'DeletionConflict'],
   hook: ['HookFailed', 'HookSucceeded'],
   removal: ['RemovalOrdered', 'ServiceRemoved', 'Removed'],
-  gate: ['ConfirmationPending', 'ConfirmationNeeded', 'PruneRefused'],
+  gate: ['ConfirmationPending', 'ConfirmationNeeded', 'PruneBlocked'],
   apply: ['Failed', 'Pruned', 'Recreated', 'NullRefused'],
   cluster: [
     'ClusterOffline',
@@ -40,7 +40,7 @@ const KIND_OF: ReadonlyMap<string, Kind> = new Map(
 )
 /** Reasons of a placement that is held back on purpose. */
 const GATES: ReadonlySet<string> = new Set([
-  ...['ManualSync', 'OutsideWindow', 'BlockedBy', 'ConfirmationPending', 'PruneRefused', 'WaitingForHook', 'WaitingForWave'],
+  ...['ManualSync', 'OutsideWindow', 'BlockedBy', 'ConfirmationPending', 'PruneBlocked', 'WaitingForHook', 'WaitingForWave'],
 ])
 /** Reasons that a person causes, where no event says who. */
 const BY_PERSON: ReadonlySet<string> = new Set(['Suspended', 'Held', 'Resuming'])

@@ -158,7 +158,7 @@ export const APPLY_SIGNS: readonly Sign[] = [
   },
   {
     cause: 'OwnedByOther',
-    reasons: ['OwnedBy', 'AlreadyExists'],
+    reasons: ['OwnedByOther', 'AlreadyExists'],
     summary: 'another service or tool manages the object',
     depth: DEPTH.object,
     next: 'Rename the object, remove it there, or set sync.takeover.',

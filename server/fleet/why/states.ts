@@ -72,7 +72,7 @@ export const STATES: Readonly<Record<string, StateCause>> = {
     PERSON,
   ),
   ConfirmationPending: placement('WaitingForConfirmation', 'deletions wait for a person', '`skerry confirm` lists them.', PERSON),
-  PruneRefused: placement('PruneRefused', 'the guard holds the deletions of the revision', '`skerry confirm` lists them.', PERSON),
+  PruneBlocked: placement('PruneBlocked', 'the guard holds the deletions of the revision', '`skerry confirm` lists them.', PERSON),
   OutsideWindow: placement('OutsideWindow', 'the sync window is closed', 'Wait until it opens.', PERSON),
   BlockedBy: placement('DependencyNotHealthy', 'a service of dependsOn is not healthy', 'Fix the service that it waits for.', PERSON),
   NotReceived: placement('NotReceived', 'the revision has not arrived in the cluster', 'Check that the agent runs and reaches the server.'),

@@ -33,7 +33,7 @@ export function seenOf(item: Reported, last: Mark = markOfWords(item, item.reaso
 export function markOfWords({ sync, health }: Words, reason = ''): Mark {
   if (reason === 'Suspended') return 'suspended'
   if (reason === 'Held') return 'held'
-  if (reason === 'PruneRefused' || reason === 'RenderFailed') return 'bad'
+  if (reason === 'PruneBlocked' || reason === 'RenderFailed') return 'bad'
   if (health === 'Degraded') return 'bad'
   if (CHANGING.has(reason)) return 'changing'
   if (health === 'Suspended') return sync === 'Synced' ? 'ok' : 'changing'
