@@ -1,9 +1,10 @@
 // The enforcement state of a site, as its report tells it to people there. Pure.
+
+import type { AgentReport } from './observe/report.ts'
 import { claimantText, DELETE_CLAIM } from './reconcile/claim/claim.ts'
 import type { ClaimState } from './reconcile/claim/claim-keeper.ts'
 import { holdText } from './reconcile/plan/gates/hold.ts'
 import type { ActiveHold } from './reconcile/snapshot/kept-notes.ts'
-import type { AgentReport } from './report.ts'
 
 /** CM7, CM12: the step for a person who decides between two agents. */
 const DECIDE =

@@ -6,9 +6,9 @@ import { systemClock } from '../shared/runtime/clock.ts'
 import { describeError } from '../shared/runtime/loop.ts'
 import type { AgentMetrics } from './metrics.ts'
 import { createLocalProfiles } from './observe/local-profiles.ts'
+import { type AgentReport, agentReportSchema } from './observe/report.ts'
 import { createOrderLog } from './order-log.ts'
 import { type EdgeAnswer, type EdgeOrder, edgeAnswerSchema, edgeOrderSchema } from './reconcile/edge-orders.ts'
-import { type AgentReport, agentReportSchema } from './report.ts'
 
 export const socketPath = (dataDir: string): string => join(dataDir, 'agent.sock')
 

@@ -1,6 +1,6 @@
 // Metrics of an agent, computed from its report at each scrape. Without a scrape they cost nothing.
 import { createMetrics, type MetricTable, type Sample } from '../shared/adapters/metrics.ts'
-import type { AgentReport } from './report.ts'
+import type { AgentReport } from './observe/report.ts'
 
 export const AGENT_METRICS = {
   skerry_agent_info: { type: 'gauge', help: 'Version and cluster of the agent; the value is 1', labels: ['version', 'cluster_id'] },

@@ -18,7 +18,7 @@ import type { SignIn } from './access/oidc/sign-in.ts'
 import { DECLARED_ROUTES, rightOf } from './access/permissions.ts'
 import { createSignInLinks, type SignInLinks } from './access/sign-in-links.ts'
 import type { FleetActions } from './actions/port.ts'
-import { dashboardAnswer } from './dashboard/dashboard.ts'
+import { DASHBOARD, dashboardAnswer } from './dashboard/dashboard.ts'
 import { accessRoutes } from './http/access-routes.ts'
 import { agentCredentialRoutes } from './http/agent-credential-routes.ts'
 import { createSecureHeaders } from './http/answer-headers.ts'
@@ -297,7 +297,7 @@ function createElysia(deps: AppDeps, { callers, authorizer, links }: { callers: 
     .use(whyRoutes(admin))
     .use(changeRoutes(admin))
     .use(accessRoutes(admin))
-    .use(signInLinkRoutes(admin, links, deps.url ?? (() => 'http://localhost')))
+    .use(signInLinkRoutes(admin, links, () => `${deps.url?.() ?? 'http://localhost'}${DASHBOARD}`))
     .use(sessionRoutes(admin, deps.signIn?.sessions ?? null))
     .use(agentCredentialRoutes(admin))
     .use(authRoutes(admin))

@@ -1,5 +1,10 @@
 // The verbs that work on the machine of a server: the server itself, backups, the doctor, local renders. Loaded only
 // when one of them was typed.
+
+import type { LocalCommands } from './cli/local-commands.ts'
+import { packFolder } from './local-render/pack-folder.ts'
+import { serve } from './serve.ts'
+import { ADMIN_TOKEN_OPTIONS, runAdminToken } from './verbs/admin-token-verb.ts'
 import {
   BACKUP_CREATE_OPTIONS,
   BACKUP_LIST_OPTIONS,
@@ -9,16 +14,12 @@ import {
   runBackupList,
   runBackupRestore,
   runBackupVerify,
-} from './backup/backup-verbs.ts'
-import { ADMIN_TOKEN_OPTIONS, runAdminToken } from './break-glass/admin-token-verb.ts'
-import type { LocalCommands } from './cli/local-commands.ts'
-import { SERVER_OPTIONS } from './config.ts'
-import { DEV_OPTIONS, runDev } from './dev/dev-verb.ts'
-import { DOCTOR_OPTIONS, runDoctor } from './doctor/doctor-verb.ts'
-import { packFolder } from './local-render/pack-folder.ts'
-import { LOCAL_RENDER_OPTIONS, runLocalRender } from './local-render/render-verb.ts'
-import { serve } from './serve.ts'
-import type { VerbIo } from './verb-io.ts'
+} from './verbs/backup-verbs.ts'
+import { DEV_OPTIONS, runDev } from './verbs/dev-verb.ts'
+import { DOCTOR_OPTIONS, runDoctor } from './verbs/doctor-verb.ts'
+import { LOCAL_RENDER_OPTIONS, runLocalRender } from './verbs/render-verb.ts'
+import { SERVER_OPTIONS } from './verbs/server-options.ts'
+import type { VerbIo } from './verbs/verb-io.ts'
 
 /** `onServe`: the process becomes a server, which outlives the readers of its output. */
 export const localVerbs = (io: VerbIo, onServe: () => void): LocalCommands => ({

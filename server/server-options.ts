@@ -6,10 +6,10 @@ import type { UnixSocket } from './http/listen-place.ts'
 import type { TlsPaths } from './http/tls-files.ts'
 import type { KeyService } from './key-service.ts'
 import type { Series } from './observe/fleet-gauges.ts'
-import type { RenderPlace } from './render-place.ts'
+import type { RenderPlace } from './control/render-place.ts'
 import type { AddressRange } from './sources/address/range.ts'
+import type { PostgresPlace } from './store/store-place.ts'
 import type { Retention } from './store/upkeep/upkeep.ts'
-import type { PostgresPlace } from './store-place.ts'
 import type { KubernetesPlace } from './values/kubernetes-values.ts'
 
 export interface ServerOptions {

@@ -327,6 +327,41 @@ test('rooms of the server import one way: http, actions, notify, ingest, desired
   expectNone(offenders, 'who follows a commit reads the rooms in their order; types count as well, because a reader follows them too')
 })
 
+const mains = list('server/main.ts', 'server/program.ts', 'server/client-main.ts', 'server/worker/main.ts', 'agent/main.ts')
+
+/** The folder of a file below server or agent; `.` for the files beside them, without the entry points. */
+const roomOf = (path: string): string | null => {
+  const [, half = '', below = ''] = /^(server|agent)\/(?:([^/]+)\/)?/.exec(path) ?? []
+  return half === '' || (below === '' && mains(path)) ? null : `${half}/${below === '' ? '.' : below}`
+}
+
+test('no room of server or agent imports itself through others', () => {
+  const imports = new Map<string, Map<string, string>>()
+  for (const file of productFiles)
+    for (const { target, specifier } of importsOf(file)) {
+      const [from, to] = [roomOf(file.path), target === null ? null : roomOf(target)]
+      if (from === null || to === null || from === to) continue
+      imports.set(from, (imports.get(from) ?? new Map()).set(to, `${file.path} imports ${specifier}`))
+    }
+  const cycles: string[] = []
+  const done = new Set<string>()
+  const visit = (room: string, above: readonly string[], why: readonly string[]): void => {
+    if (above.includes(room))
+      cycles.push(
+        [...above.slice(above.indexOf(room)), room].join(' → ') +
+          why
+            .slice(above.indexOf(room))
+            .map((line) => `\n    ${line}`)
+            .join(''),
+      )
+    if (above.includes(room) || done.has(room)) return
+    for (const [to, line] of imports.get(room) ?? []) visit(to, [...above, room], [...why, line])
+    done.add(room)
+  }
+  for (const room of imports.keys()) visit(room, [], [])
+  expectNone(cycles, 'a room that needs a room above it cannot be read, tested or moved alone')
+})
+
 interface Global {
   what: string
   pattern: RegExp
@@ -334,7 +369,6 @@ interface Global {
   instead: string
 }
 
-const mains = list('server/main.ts', 'server/program.ts', 'server/client-main.ts', 'server/worker/main.ts', 'agent/main.ts')
 const GLOBALS: readonly Global[] = [
   {
     what: 'the clock',

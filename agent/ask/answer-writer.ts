@@ -7,7 +7,7 @@ import { AppError } from '../../shared/protocol/error.ts'
 import { COMPRESS_BYTES_MIN } from '../../shared/protocol/routes.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { zstd } from '../../shared/runtime/zstd.ts'
-import { CALL_TIMEOUT_MS, parseAnswer, type SessionKeeper } from '../sync/session-keeper.ts'
+import { CALL_TIMEOUT_MS, parseAnswer, type SessionKeeper } from '../link/session-keeper.ts'
 import type { SafeLine } from './answer-lines.ts'
 
 /** Lines that wait beyond this hold up their source. */

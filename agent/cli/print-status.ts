@@ -1,7 +1,7 @@
 // The text of `skerry-agent status`. Pure: a report in, lines out.
 import { cutText } from '../../shared/runtime/cut-text.ts'
 import { recipientsText } from '../../shared/sops/parcel.ts'
-import type { AgentReport, LinkReport } from '../report.ts'
+import type { AgentReport, LinkReport } from '../observe/report.ts'
 
 /** The state of sync in words. Only `not joined`, `refuses this agent` and `not syncing` need a person at the site;
  *  none of them changes enforced objects. */

@@ -5,8 +5,8 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
-import type { AgentReport } from '../report.ts'
 import type { AgentState } from '../state/agent-state.ts'
+import type { AgentReport } from './report.ts'
 
 export interface MetricsReportDeps {
   state: Pick<AgentState, 'report'>

@@ -6,7 +6,7 @@ import type { ObjectRef } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { StatusKind } from '../../shared/model/status.ts'
 import type { KeyLink } from '../../shared/protocol/key-links.ts'
-import type { WrittenClaim } from '../reconcile/claim/claim.ts'
+import type { WrittenClaim } from './claims.ts'
 
 /** One object that a service owns in this cluster. Written before its first apply, dropped only after the API server
  *  confirmed the delete. */

@@ -6,12 +6,12 @@ import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError, runLoop } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import { type Watch, watched } from '../../shared/runtime/watchdog.ts'
+import { cutOf } from '../link/server-client.ts'
+import type { SessionKeeper } from '../link/session-keeper.ts'
 import type { AgentState } from '../state/agent-state.ts'
 import { bytesAfterCut, bytesAfterPush, PUSH_BYTES_MAX, PUSH_ROWS_MAX } from './outbox-batch.ts'
 import { compareRevs, type PushLimits, pushBatch, pushInventory } from './push.ts'
 import { paidUntilMs, pushAtMs } from './push-pace.ts'
-import { cutOf } from './server-client.ts'
-import type { SessionKeeper } from './session-keeper.ts'
 
 /** Time between a new incarnation and its inventory, in which each service reports. */
 export const INVENTORY_WAIT_MS = 120_000

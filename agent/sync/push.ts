@@ -5,9 +5,9 @@ import { AppError } from '../../shared/protocol/error.ts'
 import { ROUTES, STATUS_BODY_BYTES_MAX, STATUS_ROWS_MAX } from '../../shared/protocol/routes.ts'
 import { REV_INCARNATION, type StatusAnswer, type StatusRequest, statusAnswerSchema } from '../../shared/protocol/status.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
+import { CALL_TIMEOUT_MS, parseAnswer, type SessionKeeper } from '../link/session-keeper.ts'
 import type { AgentState } from '../state/agent-state.ts'
 import { outboxBatch, PUSH_ROWS_MAX, settledRev } from './outbox-batch.ts'
-import { CALL_TIMEOUT_MS, parseAnswer, type SessionKeeper } from './session-keeper.ts'
 
 export interface PushLimits {
   /** The greatest rev that the server can have from here; raised before the request. */

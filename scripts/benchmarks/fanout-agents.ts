@@ -2,7 +2,7 @@
 // its input does.
 import { randomBytes } from 'node:crypto'
 import { createInterface } from 'node:readline'
-import { joinRequest } from '../../agent/sync/join.ts'
+import { joinRequest } from '../../agent/link/join.ts'
 import { type JoinAnswer, joinAnswerSchema, parseJoinToken } from '../../shared/protocol/join.ts'
 import { ROUTES } from '../../shared/protocol/routes.ts'
 import { generateKey } from '../../shared/runtime/keys.ts'

@@ -2,9 +2,10 @@
 // wait, the probe of what the server knows, the outbox, a poll that waits. A request that the server refuses with a
 // delay is repeated by the agent's own rule. No replica, no HTTP library: ten thousand of them share two cores with the
 // server.
+
+import { retryAfterMsOf } from '../../agent/link/retry-after.ts'
+import { CALL_TIMEOUT_MS } from '../../agent/link/session-keeper.ts'
 import { outboxBatch } from '../../agent/sync/outbox-batch.ts'
-import { retryAfterMsOf } from '../../agent/sync/retry-after.ts'
-import { CALL_TIMEOUT_MS } from '../../agent/sync/session-keeper.ts'
 import { ROUTES, WAIT_SECONDS_DEFAULT } from '../../shared/protocol/routes.ts'
 import { sessionProofBytes } from '../../shared/protocol/session.ts'
 import type { StatusAnswer } from '../../shared/protocol/status.ts'

@@ -1,18 +1,18 @@
 // The commands and flags of both programs, as tables. No command can be run with them.
 import type { CommandUnknownOpts } from '@commander-js/extra-typings'
 import { agentCommand } from '../../agent/cli/agent-cli.ts'
+import { createCommandLine } from '../../server/cli/cli.ts'
+import { ADMIN_TOKEN_OPTIONS } from '../../server/verbs/admin-token-verb.ts'
 import {
   BACKUP_CREATE_OPTIONS,
   BACKUP_LIST_OPTIONS,
   BACKUP_RESTORE_OPTIONS,
   BACKUP_VERIFY_OPTIONS,
-} from '../../server/backup/backup-verbs.ts'
-import { ADMIN_TOKEN_OPTIONS } from '../../server/break-glass/admin-token-verb.ts'
-import { createCommandLine } from '../../server/cli/cli.ts'
-import { SERVER_OPTIONS } from '../../server/config.ts'
-import { DEV_OPTIONS } from '../../server/dev/dev-verb.ts'
-import { DOCTOR_OPTIONS } from '../../server/doctor/doctor-verb.ts'
-import { LOCAL_RENDER_OPTIONS } from '../../server/local-render/render-verb.ts'
+} from '../../server/verbs/backup-verbs.ts'
+import { DEV_OPTIONS } from '../../server/verbs/dev-verb.ts'
+import { DOCTOR_OPTIONS } from '../../server/verbs/doctor-verb.ts'
+import { LOCAL_RENDER_OPTIONS } from '../../server/verbs/render-verb.ts'
+import { SERVER_OPTIONS } from '../../server/verbs/server-options.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import type { OptionTable } from '../../shared/runtime/options.ts'
 

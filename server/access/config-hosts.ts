@@ -1,12 +1,6 @@
 // CG8: the hosts to which the secrets of a Config go as a credential: those that it names, or those of its first use.
 // So a person who may write a Repository cannot send them elsewhere.
-
-export interface CredentialUse {
-  /** Address of the repository. */
-  url: string
-  /** Host of the server that the registry at `url` names for tokens. */
-  tokenServer?: string | undefined
-}
+import type { CredentialUse } from '../sources/sources.ts'
 
 /** The form that is stored beside the secrets. Without either: not used yet. */
 export interface HostBinding {

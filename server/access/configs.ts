@@ -1,8 +1,9 @@
 // Reads Configs for code that needs their values: credentials of sources, and renders.
 import { placeOf, repositorySpecSchema } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import type { CredentialUse } from '../sources/sources.ts'
 import type { Store } from '../store/store.ts'
-import { boundHosts, type CredentialUse, decideHost, type HostDecision, hostOf } from './config-hosts.ts'
+import { boundHosts, decideHost, type HostDecision, hostOf } from './config-hosts.ts'
 import type { ConfigKeys } from './config-keys.ts'
 import { bindConfig, bindingOf, type OpenedConfig, openConfig } from './config-secrets.ts'
 

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
+import { type RenderPlace, renderLacks } from '../control/render-place.ts'
 import { createSandbox, type RunningSandbox, sandboxTrouble } from '../render/sandbox/runs.ts'
-import { type RenderPlace, renderLacks } from '../render-place.ts'
 import type { Findings } from './findings.ts'
 
 export async function checkRender(place: RenderPlace, dataDir: string, findings: Findings, clock: Clock): Promise<void> {

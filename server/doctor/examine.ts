@@ -8,9 +8,10 @@ import { VERSION } from '../../shared/runtime/build-info.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { STORE } from '../backup/manifest.ts'
-import type { RenderPlace } from '../render-place.ts'
+import type { RenderPlace } from '../control/render-place.ts'
 import { findLogLoss } from '../store/engines/log-loss.ts'
 import { type ContentReference, SCHEMA_NEWEST } from '../store/engines/store-file.ts'
+import type { PostgresPlace } from '../store/store-place.ts'
 import {
   findBrokenRules,
   findStoreDamage,
@@ -20,7 +21,6 @@ import {
   readRestoreProofs,
   type StoreReport,
 } from '../store/upkeep/store-check.ts'
-import type { PostgresPlace } from '../store-place.ts'
 import { checkBackups } from './check-backups.ts'
 import { checkContent } from './check-content.ts'
 import { checkFolder, checkKeys } from './check-folder.ts'

@@ -6,7 +6,6 @@ import { AppError, statusOf } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { actorOf } from '../access/principal.ts'
 import type { SignInLinks } from '../access/sign-in-links.ts'
-import { DASHBOARD } from '../dashboard/dashboard.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import { identifyCaller, noteDenial } from '../store/audit/caller.ts'
 import type { Store } from '../store/store.ts'
@@ -19,7 +18,11 @@ import type { StrangerBodies } from './stranger-bodies.ts'
 const BODY_BYTES_MAX = 1_024
 const NO_STORE = { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }
 
-export function signInLinkRoutes({ principal, trail }: Pick<AdminDeps, 'principal' | 'trail'>, links: SignInLinks, url: () => string) {
+export function signInLinkRoutes(
+  { principal, trail }: Pick<AdminDeps, 'principal' | 'trail'>,
+  links: SignInLinks,
+  dashboardUrl: () => string,
+) {
   return new Elysia({ tags: ['access'] }).post(
     '/sign-in-links',
     async ({ request, set }): Promise<SignInLink> => {
@@ -28,7 +31,7 @@ export function signInLinkRoutes({ principal, trail }: Pick<AdminDeps, 'principa
       set.status = 201
       set.headers['cache-control'] = 'no-store'
       // Behind the #, a browser keeps it to itself.
-      return { url: `${url()}${DASHBOARD}/#sign-in=${code}`, expiresMs }
+      return { url: `${dashboardUrl()}/#sign-in=${code}`, expiresMs }
     },
     {
       response: { 201: signInLinkSchema },

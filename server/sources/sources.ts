@@ -5,7 +5,6 @@ import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
 import type { HelmRepositorySpec, OciSpec } from '../../shared/model/sources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
-import type { CredentialUse } from '../access/config-hosts.ts'
 import type { AddressGuard } from './address/guard.ts'
 import { removeFolders, removeLeftSecrets, removeUnknownFolders, uidOf } from './folders.ts'
 import { findGitPrograms, type GitDeps, openGitSource } from './git/open.ts'
@@ -39,6 +38,14 @@ export interface Sources {
   removeUnknown(uids: ReadonlySet<string>): Promise<void>
   /** Removes everything of a repository that is no more. */
   forget(uid: string): Promise<void>
+}
+
+/** The use that is made of a credential. */
+export interface CredentialUse {
+  /** Address of the repository. */
+  url: string
+  /** Host of the server that the registry at `url` names for tokens. */
+  tokenServer?: string | undefined
 }
 
 export interface SourceDeps {

@@ -1,8 +1,8 @@
 // What the doctor says of programs and sandbox.
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { runDoctor } from '../../server/doctor/doctor-verb.ts'
 import { doctorReportSchema } from '../../server/doctor/findings.ts'
+import { runDoctor } from '../../server/verbs/doctor-verb.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { fillDataFolder } from '../support/data-folder-kit.ts'
 import { renderProgram, searchPath } from '../support/render-programs.ts'

@@ -3,7 +3,7 @@
 import { afterAll, expect, test } from 'bun:test'
 import type { Cluster } from '../../agent/cluster/cluster.ts'
 import { askRunningAgent, serveLocalApi } from '../../agent/local-api.ts'
-import { agentReport } from '../../agent/report.ts'
+import { agentReport } from '../../agent/observe/report.ts'
 import { systemClock as clock } from '../../shared/runtime/clock.ts'
 import { createFakeCluster } from '../support/fake-cluster.ts'
 import { configMap, createReconcileKit } from '../support/reconcile-kit.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { zstdCompressSync } from 'node:zlib'
-import { createServerClient } from '../../agent/sync/server-client.ts'
+import { createServerClient } from '../../agent/link/server-client.ts'
 import { AppError, problemBody } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'

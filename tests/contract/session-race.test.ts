@@ -1,8 +1,8 @@
 // Two calls of one agent, one of which makes the other’s session worthless: the agent must not take itself for another.
 import { expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
-import { createServerClient } from '../../agent/sync/server-client.ts'
-import { createSessionKeeper } from '../../agent/sync/session-keeper.ts'
+import { createServerClient } from '../../agent/link/server-client.ts'
+import { createSessionKeeper } from '../../agent/link/session-keeper.ts'
 import { ROUTES } from '../../shared/protocol/routes.ts'
 import { joinTestAgent, startTestServer } from '../support/agent-api-kit.ts'
 

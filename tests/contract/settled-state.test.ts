@@ -1,9 +1,9 @@
 // What the agent's file has to know of outlives a power loss before anybody else hears of it. The disk here is done
 // when the test says so.
 import { expect, test } from 'bun:test'
+import type { SessionKeeper } from '../../agent/link/session-keeper.ts'
 import { openAgentState } from '../../agent/state/sqlite-agent-state.ts'
 import { pushBatch } from '../../agent/sync/push.ts'
-import type { SessionKeeper } from '../../agent/sync/session-keeper.ts'
 import { systemClock as clock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { createFakeCluster } from '../support/fake-cluster.ts'

@@ -1,8 +1,8 @@
 // PL11: a server and an agent of different versions, in both directions. Versions that are yet to come mean what
 // version 1 means here: only the choice is shown.
 import { expect, test } from 'bun:test'
-import { createServerClient } from '../../agent/sync/server-client.ts'
-import { CALL_TIMEOUT_MS, openSession } from '../../agent/sync/session-keeper.ts'
+import { createServerClient } from '../../agent/link/server-client.ts'
+import { CALL_TIMEOUT_MS, openSession } from '../../agent/link/session-keeper.ts'
 import type { ProtocolRange } from '../../server/access/join.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { PAGE_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'

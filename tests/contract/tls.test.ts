@@ -3,7 +3,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import { copyFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createServerLink } from '../../agent/sync/server-link.ts'
+import { createServerLink } from '../../agent/link/server-link.ts'
 import { createClient } from '../../server/cli/client.ts'
 import { type Listener, listen } from '../../server/http/listener.ts'
 import { followTlsFiles, readTlsPair } from '../../server/http/tls-files.ts'

@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Agent, agentFiles, createAgent } from '../../agent/agent.ts'
-import type { AgentReport } from '../../agent/report.ts'
+import type { AgentReport } from '../../agent/observe/report.ts'
 import { NO_LOG } from '../../shared/adapters/log-sync.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { hashOfRows } from '../../shared/crdt/row-hash.ts'

@@ -1,6 +1,6 @@
 // One site in virtual time: a real server, a real agent's sync loop, and between them a link that a test bends.
 import { expect } from 'bun:test'
-import type { Fetcher } from '../../agent/sync/server-client.ts'
+import type { Fetcher } from '../../agent/link/server-client.ts'
 import type { SyncOptions } from '../../agent/sync/sync-loop.ts'
 import { type AppError, problemBody } from '../../shared/protocol/error.ts'
 import { ROUTES } from '../../shared/protocol/routes.ts'

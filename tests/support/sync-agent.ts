@@ -3,9 +3,9 @@
 // happen. `bun sync-agent.ts '{…}'`, see SyncAgentOptions.
 import { randomBytes } from 'node:crypto'
 import { appendFileSync, existsSync, mkdirSync, rmSync } from 'node:fs'
+import { loadAgentKeys } from '../../agent/link/agent-keys.ts'
 import { createCrdtReplica } from '../../agent/replica/crdt-replica.ts'
 import { openAgentState } from '../../agent/state/sqlite-agent-state.ts'
-import { loadAgentKeys } from '../../agent/sync/agent-keys.ts'
 import { SyncLoop } from '../../agent/sync/sync-loop.ts'
 import { createPinoLogger } from '../../shared/adapters/pino-logger.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'

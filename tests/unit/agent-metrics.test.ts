@@ -1,7 +1,7 @@
 // OB5: metrics of agents travel to the server as status rows and become series by cluster.
 import { expect, test } from 'bun:test'
 import { metricsStatus, reportMetrics } from '../../agent/observe/metrics-report.ts'
-import type { AgentReport } from '../../agent/report.ts'
+import type { AgentReport } from '../../agent/observe/report.ts'
 import { sortStatusRows } from '../../server/http/status-rows.ts'
 import { createFleetGauges } from '../../server/observe/fleet-gauges.ts'
 import { createServerMetrics } from '../../server/observe/server-metrics.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { statusText } from '../../agent/cli/print-status.ts'
 import { enforcementOf } from '../../agent/enforcement-report.ts'
-import type { AgentReport, LinkReport } from '../../agent/report.ts'
+import type { AgentReport, LinkReport } from '../../agent/observe/report.ts'
 import { ERRORS } from '../../shared/protocol/error-table.ts'
 
 const NOW = 10_000_000

@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { runBackupCreate } from '../../server/backup/backup-verbs.ts'
+import { runBackupCreate } from '../../server/verbs/backup-verbs.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { tempDir } from '../support/temp-dir.ts'
 

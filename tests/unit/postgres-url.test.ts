@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parsePostgresUrl, passwordOf, shownTarget } from '../../server/store/engines/postgres-url.ts'
-import { readStorePlace } from '../../server/store-place.ts'
+import { readStorePlace } from '../../server/store/store-place.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { tempDir } from '../support/temp-dir.ts'
 

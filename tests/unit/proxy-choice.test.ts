@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { bypasses, proxyFor, proxyName } from '../../agent/sync/proxy-choice.ts'
+import { bypasses, proxyFor, proxyName } from '../../agent/link/proxy-choice.ts'
 
 describe('SY7 which proxy', () => {
   test.each([

@@ -1,7 +1,8 @@
 // The claim over restarts and copies: an agent that starts again where it ran writes nothing, and of two that could be
 // the same one the later wins.
 import { describe, expect, test } from 'bun:test'
-import { CLAIM_NAME, CLAIM_NAMESPACE, PAST_MAX, type WrittenClaim } from '../../agent/reconcile/claim/claim.ts'
+import { CLAIM_NAME, CLAIM_NAMESPACE, PAST_MAX } from '../../agent/reconcile/claim/claim.ts'
+import type { WrittenClaim } from '../../agent/state/claims.ts'
 import { FakeCluster } from '../support/fake-cluster.ts'
 import { configMap, configMapRef, createReconcileKit, type KitOptions, type ReconcileKit } from '../support/reconcile-kit.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'

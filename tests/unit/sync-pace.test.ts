@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { commonVersion } from '../../agent/link/protocol-choice.ts'
+import { RETRY_AFTER_MS_MAX, retryAfterMsOf } from '../../agent/link/retry-after.ts'
 import {
   afterClean,
   afterCut,
@@ -10,7 +12,6 @@ import {
   WAIT_SECONDS_LIMIT_METERED,
   WAIT_SECONDS_MIN,
 } from '../../agent/sync/poll-wait.ts'
-import { commonVersion } from '../../agent/sync/protocol-choice.ts'
 import {
   PUSH_DEBOUNCE_MS,
   PUSH_GATHER_MS,
@@ -21,7 +22,6 @@ import {
   paidUntilMs,
   pushAtMs,
 } from '../../agent/sync/push-pace.ts'
-import { RETRY_AFTER_MS_MAX, retryAfterMsOf } from '../../agent/sync/retry-after.ts'
 import { anySlice, sliceAfterCut, sliceAfterPage, sliceAfterPiece } from '../../agent/sync/slice-choice.ts'
 import { createTrafficDay, dayOf } from '../../agent/sync/traffic-day.ts'
 import { AppError } from '../../shared/protocol/error.ts'

@@ -7,12 +7,12 @@ import type { Logger } from '../../../shared/runtime/logger.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import type { Random } from '../../../shared/runtime/random.ts'
 import type { ApiFailure, ApiResource, Cluster } from '../../cluster/cluster.ts'
+import type { Claim, PastClaim, WrittenClaim } from '../../state/claims.ts'
 import type { EdgeAnswer } from '../edge-orders.ts'
 import {
   CLAIM_NAME,
   CLAIM_NAMESPACE,
   CLAIM_REF,
-  type Claim,
   type ClaimVerdict,
   claimantText,
   claimNamespace,
@@ -22,11 +22,9 @@ import {
   isSameClaim,
   judgeClaim,
   type LiveClaim,
-  type PastClaim,
   pastClaims,
   readClaim,
   unclearText,
-  type WrittenClaim,
 } from './claim.ts'
 
 /** Both are served by every Kubernetes: the claim is asked for before discovery is. */

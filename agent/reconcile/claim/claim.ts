@@ -4,6 +4,7 @@
 // the other is active, and a person decides between them.
 import type { K8sObject, ObjectRef } from '../../../shared/kube/object.ts'
 import { INCARNATION_LEAD_MAX } from '../../../shared/protocol/session.ts'
+import type { Claim, ClaimName, PastClaim } from '../../state/claims.ts'
 
 export const CLAIM_NAMESPACE = 'skerry-system'
 export const CLAIM_NAME = 'skerry-claim'
@@ -15,22 +16,6 @@ const FORMER_MAX = 16
 /** Claims of this agent that are remembered (CM11). */
 export const PAST_MAX = 16
 
-export interface Claim {
-  agent: string
-  incarnation: number
-  /** Drawn before each first write of a start, and kept with the place where that was. */
-  instance: string
-  /** Id of the registration at the server; absent in claims of older agents. */
-  cluster?: string
-  /** For people: the server of that registration. */
-  server?: string
-  /** UID of the Namespace kube-system. '' or absent means not known. Tells a claim that was copied from another
-   *  cluster. */
-  uid?: string
-  /** Earlier registrations of this very cluster (CM8). */
-  former?: readonly string[]
-}
-
 /** The claim in the cluster. */
 export interface LiveClaim extends Claim {
   objectUid: string
@@ -40,22 +25,6 @@ export interface LiveClaim extends Claim {
   /** For people: the agent that asks. */
   challenger: string
   answer: string
-}
-
-/** Identifies one claim: each is written under an instance of its own. */
-type ClaimName = Pick<Claim, 'agent' | 'incarnation' | 'instance'>
-export type PastClaim = ClaimName & Pick<Claim, 'cluster' | 'uid'>
-
-/** The claim that was written last, kept on the disk (CM5). */
-export interface WrittenClaim {
-  /**
-   * The place of the process that wrote it. One place never has two processes (shared/adapters/data-folder.ts). Null:
-   * unknown.
-   */
-  place: string | null
-  claim: Claim
-  /** Claims that this agent wrote before, or took over; the newest first (CM11). */
-  over: readonly PastClaim[]
 }
 
 /**

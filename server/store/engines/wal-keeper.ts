@@ -5,9 +5,8 @@ import { statSync } from 'node:fs'
 import type { Kysely } from 'kysely'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
-import { startWorker } from '../../start-worker.ts'
-import { WorkerLine } from '../../worker-line.ts'
 import type { Tables } from '../tables.ts'
+import { startWorker, WorkerLine } from '../worker-line.ts'
 
 /** The file whose log is restarted while there is no write. Null means close it. */
 export type WalRequest = { path: string | null }

@@ -4,9 +4,8 @@ import { LIST_LIMIT_MAX } from '../../../shared/model/views.ts'
 import { AppError, type ErrorCode } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Random } from '../../../shared/runtime/random.ts'
-import { startWorker } from '../../start-worker.ts'
-import { WorkerLine } from '../../worker-line.ts'
 import { FairLine } from '../fair-line.ts'
+import { startWorker, WorkerLine } from '../worker-line.ts'
 import { ATTENTION_MAX, type FleetAnswer, type FleetQueries, type FleetQuestion } from './fleet-queries.ts'
 
 export interface QueryRequest {

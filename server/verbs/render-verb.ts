@@ -8,16 +8,16 @@ import { problemText, RENDER_OUTPUTS, type RenderOutput, renderText } from '../.
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { OptionTable } from '../../shared/runtime/options.ts'
 import type { ResourceFile } from '../cli/resource-files.ts'
-import { SERVER_OPTIONS } from '../config.ts'
-import { createProgressLine } from '../progress-line.ts'
+import { readRenderPlace } from '../control/render-place.ts'
+import { chooseService, clusterOf, readResources } from '../local-render/read-job.ts'
+import { type LocalRenderDeps, renderLocally } from '../local-render/render-local.ts'
 import { mayNeedCluster } from '../render/for-nobody.ts'
 import { markBy } from '../render/for-people.ts'
 import { createRenderers } from '../render/renderers.ts'
 import { createSandbox } from '../render/sandbox/runs.ts'
-import { readRenderPlace } from '../render-place.ts'
-import { type Flags, runVerb, type VerbIo } from '../verb-io.ts'
-import { chooseService, clusterOf, readResources } from './read-job.ts'
-import { type LocalRenderDeps, renderLocally } from './render-local.ts'
+import { createProgressLine } from './progress-line.ts'
+import { SERVER_OPTIONS } from './server-options.ts'
+import { type Flags, runVerb, type VerbIo } from './verb-io.ts'
 
 export const LOCAL_RENDER_OPTIONS = {
   dir: {

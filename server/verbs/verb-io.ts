@@ -1,8 +1,8 @@
 // The parts of their process that the verbs on the server's own machine (backup, doctor) may use, and how they end.
-import { AppError } from '../shared/protocol/error.ts'
-import type { Clock } from '../shared/runtime/clock.ts'
-import { describeError } from '../shared/runtime/loop.ts'
-import { type OptionTable, type OptionValues, readOptions } from '../shared/runtime/options.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { describeError } from '../../shared/runtime/loop.ts'
+import { type OptionTable, type OptionValues, readOptions } from '../../shared/runtime/options.ts'
 
 export interface VerbIo {
   env: Record<string, string | undefined>

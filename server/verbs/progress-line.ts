@@ -1,5 +1,5 @@
 // One line on the terminal that says how far long work is, and is gone when the work is done.
-import type { Clock } from '../shared/runtime/clock.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
 
 export interface ProgressLine {
   /** `of` 0: it cannot be counted. */

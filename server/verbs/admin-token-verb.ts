@@ -10,15 +10,15 @@ import type { OptionTable } from '../../shared/runtime/options.ts'
 import { systemRandom } from '../../shared/runtime/random.ts'
 import { createApiTokens } from '../access/api-tokens.ts'
 import { STORE } from '../backup/manifest.ts'
-import { SERVER_OPTIONS } from '../config.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import { actAs } from '../store/audit/caller.ts'
 import { SCHEMA_NEWEST } from '../store/engines/store-file.ts'
 import { openPostgresStore, openSqliteStore } from '../store/kysely-store.ts'
 import type { Store } from '../store/store.ts'
+import { type PostgresPlace, readStorePlace } from '../store/store-place.ts'
 import { inspectStore } from '../store/upkeep/store-check.ts'
-import { type PostgresPlace, readStorePlace } from '../store-place.ts'
-import { type Flags, runVerb, type VerbIo } from '../verb-io.ts'
+import { SERVER_OPTIONS } from './server-options.ts'
+import { type Flags, runVerb, type VerbIo } from './verb-io.ts'
 
 const HOUR_MS = 3_600_000
 const REASON_MAX = 500

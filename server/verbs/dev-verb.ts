@@ -7,11 +7,11 @@ import { signInLinkSchema } from '../../shared/model/sign-in.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { OptionTable } from '../../shared/runtime/options.ts'
-import { SERVER_OPTIONS } from '../config.ts'
-import { type Flags, runVerb, type VerbIo } from '../verb-io.ts'
-import { startDemoGit } from './demo-git.ts'
-import { type Api, type DemoFleet, startDemoFleet } from './demo-life.ts'
-import { startDemoReceiver } from './demo-receiver.ts'
+import { startDemoGit } from '../dev/demo-git.ts'
+import { type Api, type DemoFleet, startDemoFleet } from '../dev/demo-life.ts'
+import { startDemoReceiver } from '../dev/demo-receiver.ts'
+import { SERVER_OPTIONS } from './server-options.ts'
+import { type Flags, runVerb, type VerbIo } from './verb-io.ts'
 
 export const DEV_OPTIONS = {
   listen: SERVER_OPTIONS.listen,

@@ -1,13 +1,13 @@
 // `skerry doctor`, on the server's own machine: options in, a report for a person or as JSON, and an exit code out.
 import { resolve } from 'node:path'
 import type { OptionTable } from '../../shared/runtime/options.ts'
-import { SERVER_OPTIONS } from '../config.ts'
-import { createProgressLine } from '../progress-line.ts'
-import { readRenderPlace } from '../render-place.ts'
-import { readStorePlace } from '../store-place.ts'
-import { type Flags, runVerb, type VerbIo } from '../verb-io.ts'
-import { examine } from './examine.ts'
-import { type DoctorReport, doctorReportSchema } from './findings.ts'
+import { readRenderPlace } from '../control/render-place.ts'
+import { examine } from '../doctor/examine.ts'
+import { type DoctorReport, doctorReportSchema } from '../doctor/findings.ts'
+import { readStorePlace } from '../store/store-place.ts'
+import { createProgressLine } from './progress-line.ts'
+import { SERVER_OPTIONS } from './server-options.ts'
+import { type Flags, runVerb, type VerbIo } from './verb-io.ts'
 
 export const DOCTOR_OPTIONS = {
   data: { ...SERVER_OPTIONS.data, help: 'Data folder of the server, which may run.' },

@@ -1,13 +1,13 @@
 // Every option of `skerry server`.
-import type { OptionTable } from '../shared/runtime/options.ts'
-import { AUDIT_DAYS_DEFAULT } from './actions/audit-retention.ts'
-import { BACKUP_OPTIONS } from './backup/archive/options.ts'
-import { WORKER_MEMORY_MIB_DEFAULT } from './control/workers/open-workers.ts'
-import { REQUESTS_PER_SECOND } from './http/rate-limits.ts'
-import { SERIES } from './observe/fleet-gauges.ts'
-import { SANDBOX_MODES } from './render/sandbox/runs.ts'
-import { EVENTS_MAX } from './store/status/store-events.ts'
-import { RETENTION } from './store/upkeep/upkeep.ts'
+import type { OptionTable } from '../../shared/runtime/options.ts'
+import { AUDIT_DAYS_DEFAULT } from '../actions/audit-retention.ts'
+import { BACKUP_OPTIONS } from '../backup/archive/options.ts'
+import { WORKER_MEMORY_MIB_DEFAULT } from '../control/workers/open-workers.ts'
+import { REQUESTS_PER_SECOND } from '../http/rate-limits.ts'
+import { SERIES } from '../observe/fleet-gauges.ts'
+import { SANDBOX_MODES } from '../render/sandbox/runs.ts'
+import { EVENTS_MAX } from '../store/status/store-events.ts'
+import { RETENTION } from '../store/upkeep/upkeep.ts'
 
 export const SERVER_OPTIONS = {
   data: {

@@ -2,8 +2,8 @@
 // password is never on a command line, where `ps` would show it to everybody.
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { AppError } from '../shared/protocol/error.ts'
-import { type PostgresTarget, parsePostgresUrl, passwordOf } from './store/engines/postgres-url.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { type PostgresTarget, parsePostgresUrl, passwordOf } from './engines/postgres-url.ts'
 
 export interface StoreInput {
   /** `--store` or its environment name. */

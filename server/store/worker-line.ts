@@ -1,7 +1,7 @@
 // A Worker that does one thing after the other: started at the first request, watched while it is at one, and replaced
 // by a new one after it died, hung or ended.
-import type { Clock } from '../shared/runtime/clock.ts'
-import { describeError } from '../shared/runtime/loop.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { describeError } from '../../shared/runtime/loop.ts'
 
 export interface WorkerLineOptions {
   start(): Worker
@@ -84,3 +84,9 @@ export class WorkerLine<Request, Answer> {
     this.end(this.#options.onDied(why))
   }
 }
+
+/** Entry points of their own in the compiled binary (scripts/build), found by their path below the program's root. */
+export type WorkerName = 'desired/page-worker' | 'desired/check-worker' | 'store/queries/query-worker' | 'store/engines/wal-worker'
+
+export const startWorker = (name: WorkerName): Worker =>
+  new Worker(import.meta.url.includes('$bunfs') ? `/$bunfs/root/${name}.js` : new URL(`../${name}.ts`, import.meta.url).href)
