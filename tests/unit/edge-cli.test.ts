@@ -4,8 +4,8 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import { runAgentCli } from '../../agent/cli/agent-cli.ts'
 import { userText } from '../../agent/cli/edge-commands.ts'
 import { type LocalApi, orderRunningAgent, serveLocalApi } from '../../agent/local-api.ts'
-import type { EdgeAnswer, EdgeOrder } from '../../agent/reconcile/edge-orders.ts'
 import type { AgentReport } from '../../agent/observe/report.ts'
+import type { EdgeAnswer, EdgeOrder } from '../../agent/reconcile/edge-orders.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 const refusal = {
