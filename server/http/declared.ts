@@ -2,9 +2,16 @@
 // else.
 import { z } from 'zod'
 
-/** OpenAPI 3.1 uses JSON Schema unchanged; the two libraries only name the type differently. */
-export const jsonSchema = (schema: z.ZodType, io: 'input' | 'output' = 'input'): object => {
+type Io = 'input' | 'output'
+const converted: Readonly<Record<Io, WeakMap<z.ZodType, object>>> = { input: new WeakMap(), output: new WeakMap() }
+
+/** OpenAPI 3.1 uses JSON Schema unchanged; the two libraries only name the type differently. Each schema is converted
+ *  once: that is most of the work of making the routes. */
+export function jsonSchema(schema: z.ZodType, io: Io = 'input'): object {
+  const known = converted[io].get(schema)
+  if (known !== undefined) return known
   const { $schema: _, ...document } = z.toJSONSchema(schema, { io, unrepresentable: 'any' })
+  converted[io].set(schema, document)
   return document
 }
 

@@ -22,9 +22,19 @@ export interface OpenOptions {
 export const BUSY_TIMEOUT_MS = 5_000
 
 export function openSqlite(path: string, options: OpenOptions = {}): Database {
-  const db = options.readonly
-    ? new Database(path, { readonly: true, strict: true })
-    : new Database(path, { create: true, readwrite: true, strict: true })
+  return prepared(
+    options.readonly
+      ? new Database(path, { readonly: true, strict: true })
+      : new Database(path, { create: true, readwrite: true, strict: true }),
+    options,
+  )
+}
+
+/** A database in memory that begins as a copy of another one (`Database.serialize`). */
+export const copyInMemory = (contents: Uint8Array, options: OpenOptions = {}): Database =>
+  prepared(Database.deserialize(contents, { strict: true }), options)
+
+function prepared(db: Database, options: OpenOptions): Database {
   db.run(`PRAGMA busy_timeout=${options.busyTimeoutMs ?? BUSY_TIMEOUT_MS}`) // Bun's default is 0
   db.run('PRAGMA trusted_schema=OFF')
   db.run('PRAGMA temp_store=MEMORY') // on a read-only root a spilling sort has no other place (SQLITE_IOERR_GETTEMPPATH)

@@ -3,7 +3,8 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Kysely } from 'kysely'
+import { Kysely, sql } from 'kysely'
+import { connectSqlite } from '../../server/store/engines/connections.ts'
 import { sqliteDialect } from '../../server/store/engines/sqlite-dialect.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import { MIGRATIONS, migrate } from '../../server/store/schema/migrations.ts'
@@ -45,6 +46,22 @@ describe('migrations', () => {
       { id: 't', token_hash: 'h', name: 'n', created_ms: 1, note: null },
     ])
     await db.destroy()
+  })
+
+  test('ST2 a new store, in a file or in memory, has what all migrations make, and shares nothing with another one', async () => {
+    const migrated = openTables(newPath())
+    await migrate(migrated, 'sqlite', MIGRATIONS)
+    const schemaOf = async (db: Kysely<Tables>) =>
+      (await sql`select type, name, tbl_name, sql from sqlite_master order by type, name`.execute(db)).rows
+    const expected = await schemaOf(migrated)
+    await migrated.destroy()
+    for (const path of [newPath(), ':memory:']) {
+      const [one, other] = [await connectSqlite(path), await connectSqlite(path === ':memory:' ? path : newPath())]
+      expect(await schemaOf(one.writer)).toEqual(expected)
+      await one.writer.insertInto('meta').values({ key: 'note', value: 'written' }).execute()
+      expect(await other.writer.selectFrom('meta').select('key').where('key', '=', 'note').execute()).toEqual([])
+      await Promise.all([one.close(), other.close()])
+    }
   })
 
   test('ST3 a file of a newer version is refused and left as it is', async () => {

@@ -1,5 +1,7 @@
 // The whole admin API over a real store in memory, with actions that only note what they were asked.
 
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { createApiTokens } from '../../server/access/api-tokens.ts'
 import { type AuditTrail, createAuditTrail } from '../../server/access/audit-trail.ts'
@@ -61,7 +63,8 @@ export async function createTestAdmin(
   const clock: Clock = { nowMs: () => time.nowMs, monotonicMs: () => time.nowMs, sleep: () => setImmediate() }
   const tokens = createApiTokens({ store, clock })
   const token = (await tokens.createFirst(async () => {})) ?? ''
-  const box = loadSecretBox(tempDir())
+  const keys = keysFolder()
+  const box = loadSecretBox(keys)
   const own = typeof overrides === 'function' ? overrides({ store, clock, box }) : overrides
   const { secrets = createConfigKeys(box) } = own
   const asked: string[] = []
@@ -75,7 +78,7 @@ export async function createTestAdmin(
     tokens,
     clock,
     logger: silentLogger,
-    serverKeys: loadServerKeys(tempDir()),
+    serverKeys: loadServerKeys(keys),
     secrets,
     rotation: await createSecretRotation({
       ...{ store, keys: secrets, clock, log: silentLogger },
@@ -159,6 +162,20 @@ export async function createTestAdmin(
       return { status: response.status, headers: response.headers, body: json && text !== '' ? JSON.parse(text) : text }
     },
   }
+}
+
+let keyFiles: { name: string; bytes: Uint8Array }[] | undefined
+
+/** A folder of its own with keys that were made once a process: making them waits for the disk. */
+function keysFolder(): string {
+  const folder = tempDir()
+  for (const { name, bytes } of keyFiles ?? []) writeFileSync(join(folder, name), bytes, { mode: 0o600 })
+  if (keyFiles === undefined) {
+    loadSecretBox(folder)
+    loadServerKeys(folder)
+    keyFiles = readdirSync(folder).map((name) => ({ name, bytes: readFileSync(join(folder, name)) }))
+  }
+  return folder
 }
 
 /** No service names an object of another one. */

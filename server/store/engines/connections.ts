@@ -1,9 +1,10 @@
 // From a file or a PostgreSQL database to connections with the newest schema, ready for the store.
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { Kysely, sql } from 'kysely'
 import { createLogSync, type LogFile, type LogSync } from '../../../shared/adapters/log-sync.ts'
+import { copyInMemory, isDiskFull, openSqlite } from '../../../shared/adapters/sqlite.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import { bringForward, type TellProgress } from '../schema/bring-forward.ts'
@@ -13,17 +14,17 @@ import { ANSWER_MS_MAX, ASKED_PLANS, listenerClient, readerDialect, writerDialec
 import { listenForChanges } from './postgres-listen.ts'
 import { createServerSession, SERVER_KEY, type ServerSession } from './postgres-session.ts'
 import type { PostgresTarget } from './postgres-url.ts'
-import { sqliteDialect } from './sqlite-dialect.ts'
+import { dialectOver, sqliteDialect } from './sqlite-dialect.ts'
 import { createStoreFile, refuseDamagedStore } from './store-guard.ts'
 
 /** Opens or creates the file and brings its schema forward. Throws `store_newer` for a file of a newer version,
  *  `store_damaged` for a damaged one. `logFile`: default the file's own. */
 export async function connectSqlite(path: string, tell?: TellProgress, logFile?: LogFile): Promise<Connections> {
-  if (path !== ':memory:') await prepareFile(path)
+  if (path === ':memory:') return connectMemory()
+  await prepareFile(path)
   const writer = new Kysely<Tables>({ dialect: sqliteDialect(path) })
   try {
     await bringForward(writer, 'sqlite', tell)
-    if (path === ':memory:') return { engine: 'sqlite', writer, reader: writer, close: () => closeAll(writer, writer) }
     const reader = new Kysely<Tables>({ dialect: sqliteDialect(path, { readonly: true }) })
     const logSync = await waitForTheDiskBeside(writer, path, logFile)
     const close = async () => {
@@ -40,6 +41,28 @@ export async function connectSqlite(path: string, tell?: TellProgress, logFile?:
   }
 }
 
+/** An empty store of the newest schema, as a file has it. Tests and simulations open thousands of new stores, and the
+ *  migrations take longer than most of what is done with such a store, so they run once a process. */
+let emptyStore: Promise<Uint8Array> | undefined
+
+async function connectMemory(): Promise<Connections> {
+  const writer = new Kysely<Tables>({ dialect: dialectOver(copyInMemory(await newStore())) })
+  return { engine: 'sqlite', writer, reader: writer, close: () => closeAll(writer, writer) }
+}
+
+const newStore = (): Promise<Uint8Array> => (emptyStore ??= makeEmptyStore())
+
+async function makeEmptyStore(): Promise<Uint8Array> {
+  const db = openSqlite(':memory:')
+  const tables = new Kysely<Tables>({ dialect: dialectOver(db) })
+  try {
+    await bringForward(tables, 'sqlite')
+    return db.serialize()
+  } finally {
+    await tables.destroy()
+  }
+}
+
 /** ST21: from here on a commit does not wait for the disk, and its caller does. What a process before us committed may
  *  not be there yet. */
 async function waitForTheDiskBeside(writer: Kysely<Tables>, path: string, logFile?: LogFile): Promise<LogSync> {
@@ -49,16 +72,17 @@ async function waitForTheDiskBeside(writer: Kysely<Tables>, path: string, logFil
   return logSync
 }
 
+/** The one that SQLite gives a new file. */
+const STORE_MODE = 0o644
+
 async function prepareFile(path: string): Promise<void> {
   if (existsSync(path)) return refuseDamagedStore(path)
-  await createStoreFile(path, async (staged) => {
-    const db = new Kysely<Tables>({ dialect: sqliteDialect(staged) })
-    try {
-      await bringForward(db, 'sqlite')
-    } finally {
-      await db.destroy()
-    }
-  })
+  const contents = await newStore()
+  try {
+    createStoreFile(path, (staged) => writeFileSync(staged, contents, { mode: STORE_MODE }))
+  } catch (error) {
+    throw isDiskFull(error) ? new AppError('disk_full', { doing: 'write the fleet store' }, { cause: error }) : error
+  }
 }
 
 export interface PostgresConnect {

@@ -25,8 +25,11 @@ export function sqliteDialect(path: string, options: { readonly?: boolean; cache
   const { readonly = false, cacheKiB = readonly ? CACHE_KIB : WRITER_CACHE_KIB } = options
   const db = openSqlite(path, { synchronous: 'FULL', cacheKiB, readonly })
   if (!readonly) db.run(`PRAGMA wal_autocheckpoint=${LOG_PAGES}`)
-  return new SqliteDialect({ database: shim(db) })
+  return dialectOver(db)
 }
+
+/** Closing it closes the connection. */
+export const dialectOver = (db: Database): SqliteDialect => new SqliteDialect({ database: shim(db) })
 
 function shim(db: Database): SqliteDatabase {
   const prepared = new Map<string, { statement: Statement; adapted: SqliteStatement }>()

@@ -34,10 +34,10 @@ export const storeDamaged = (detail: string, { cause, remedy }: { cause?: unknow
 const STEPS = 'Stop the server, keep a copy of the data folder, and restore the newest backup (`skerry backup restore`).'
 
 /** Creates the file under a temporary name, so that a crash leaves a whole store or none. */
-export async function createStoreFile(path: string, fill: (path: string) => Promise<void>): Promise<void> {
+export function createStoreFile(path: string, fill: (path: string) => void): void {
   const staged = `${path}.new`
   for (const suffix of ['', '-wal', '-shm']) rmSync(staged + suffix, { force: true })
-  await fill(staged)
+  fill(staged)
   syncPath(staged)
   renameSync(staged, path)
   syncPath(dirname(path))
