@@ -18,6 +18,8 @@ export interface DatabaseOptions {
   order?: DatabaseOrder
   /** A folder for its files, for example on a small disk. */
   dir?: string
+  /** URL of a database that nobody uses: the new one begins with its order and with what is in it. */
+  copyOf?: string
 }
 
 export interface LocalPostgres {
@@ -176,10 +178,13 @@ export async function startPostgres({ tls, inMemory = false }: PostgresOptions =
   return {
     port,
     socketDir: join(folder.path, 'socket'),
-    createDatabase: async ({ order = 'C', dir } = {}) => {
+    createDatabase: async ({ order = 'C', dir, copyOf } = {}) => {
       const name = `fleet_${++made}`
       const password = randomBytes(12).toString('hex')
-      const how = order === 'C' ? '' : ` locale_provider icu icu_locale '${order}'`
+      const template = copyOf === undefined ? 'template0' : databaseOf(copyOf)
+      const how = order === 'C' || copyOf !== undefined ? '' : ` locale_provider icu icu_locale '${order}'`
+      // A copy's tables belong to the role of the other database.
+      const owning = copyOf === undefined ? '' : ` in role ${template}`
       if (dir !== undefined) {
         own(dir)
         await psql('postgres', `create tablespace ${name} location '${dir}'`)
@@ -187,8 +192,8 @@ export async function startPostgres({ tls, inMemory = false }: PostgresOptions =
       const where = dir === undefined ? '' : ` tablespace ${name}`
       await psql(
         'postgres',
-        `create role ${name} login password '${password}';
-         create database ${name} owner ${name} template template0${how}${where};`,
+        `create role ${name} login password '${password}'${owning};
+         create database ${name} owner ${name} template ${template}${how}${where};`,
       )
       return `postgres://${name}:${password}@127.0.0.1:${port}/${name}`
     },

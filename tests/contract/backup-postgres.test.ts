@@ -53,7 +53,7 @@ test('BK6 a database that was dumped before the content was copied finds all of 
   await createBackup({ dataDir: data, to: backup, withoutKeys: false, postgres: true }, deps)
   await server.close()
 
-  const other = await POSTGRES.place()
+  const other = await POSTGRES.place({ bare: true })
   await run('pg_restore', '--no-owner', `--dbname=${other.at}`, dump)
   const openFolder = (path: string) => {
     mkdirSync(path, { mode: 0o700 })

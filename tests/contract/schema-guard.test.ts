@@ -65,7 +65,7 @@ const WHAT_TO_DO = `What a migration of the fleet store makes is another than it
   Was it not? Then put the new hash in place of the old.`
 
 test.each(STORES)('ST3 the tables that each migration makes on $name are those that were released', async (kind) => {
-  const place = await kind.place()
+  const place = await kind.place({ bare: true })
   const made: Record<number, string[]> = {}
   let current: string[] = []
   const db = openTables(kind, place, (statement) => {

@@ -2,9 +2,12 @@
 // --prune --histories 10000` plays many more.
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { inLong } from '../support/extent.ts'
 import { PRUNE_MUTATIONS, type PruneMutation } from './prune-mutations.ts'
 
 const ROOT = join(import.meta.dir, '../..')
+
+const LIVES = inLong(200, 100)
 
 const seedOf = (mutation: PruneMutation): number => {
   const found = PRUNE_MUTATIONS[mutation]
@@ -52,10 +55,10 @@ async function play(histories: number, mutation: PruneMutation | null) {
 test(
   'PR1, PR2, PR3, PR6, PR7, PR8, IV4, RV1 in random lives nothing is deleted that nobody meant to be deleted',
   async () => {
-    const sum = await play(200, null)
+    const sum = await play(LIVES, null)
     expect(sum.broken).toEqual([])
-    expect(sum.deletes).toBeGreaterThan(500)
-    for (const often of [sum.let_go, sum.crashes, sum.rows_with_handover]) expect(often).toBeGreaterThan(50)
+    expect(sum.deletes).toBeGreaterThan(2.5 * LIVES)
+    for (const often of [sum.let_go, sum.crashes, sum.rows_with_handover]) expect(often).toBeGreaterThan(LIVES / 4)
   },
   TEST_MS_MAX,
 )

@@ -7,7 +7,7 @@ import { failureText } from '../support/trace.ts'
 import { FAULT_KINDS, noFaults } from './fault-kinds.ts'
 import { type SimOptions, type SimReport, simulate } from './simulate.ts'
 
-const HISTORIES = inLong(300, 150)
+const HISTORIES = inLong(300, 75)
 /** Always the same ones: a change that breaks one is found by the change, not by the day. `scripts/sim --seed N` looks
  *  for new ones. */
 const FIRST_SEED = 21_600

@@ -8,7 +8,7 @@ import { inLong } from '../support/extent.ts'
 import { KIND_NAMES, type Kind } from './kinds.ts'
 import { playTwice } from './twice.ts'
 
-const SEEDS_OF_SYNC = 50
+const SEEDS_OF_SYNC = inLong(50, 20)
 /** The steps of a history of sync: enough for each fault to occur in some of the histories. */
 const STEPS = inLong(12, 6)
 const SEEDS_OF_OTHERS = inLong(8, 4)

@@ -36,7 +36,7 @@ export function openTables(kind: StoreKind, place: StorePlace, onStatement?: (sq
 
 /** A store of that schema; `rows` false: as it is when it was just made. */
 export async function makeOldStore(kind: StoreKind, version: number, { rows = true } = {}): Promise<StorePlace> {
-  const place = await kind.place()
+  const place = await kind.place({ bare: true })
   const db = openTables(kind, place)
   await migrate(
     db,

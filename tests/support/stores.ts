@@ -8,10 +8,10 @@ import type { Store } from '../../server/store/store.ts'
 import { type Connections, createStoreDb, type StoreDb } from '../../server/store/store-db.ts'
 import { type Clock, systemClock } from '../../shared/runtime/clock.ts'
 import { type Random, seededRandom } from '../../shared/runtime/random.ts'
-import { testDatabase } from './postgres.ts'
+import { migratedDatabase, testDatabase } from './postgres.ts'
 import { tempDir } from './temp-dir.ts'
 
-/** A file or a database, empty at first; it can be opened again, and by several at once. */
+/** A file or a database without rows; it can be opened again, and by several at once. */
 export interface StorePlace {
   /** File name or URL. */
   at: string
@@ -21,7 +21,8 @@ export interface StorePlace {
 
 export interface StoreKind {
   name: string
-  place(): Promise<StorePlace>
+  /** `bare`: without tables, for an older schema or another program's. A file never has tables before it is opened. */
+  place(options?: { bare?: boolean }): Promise<StorePlace>
 }
 
 export const SQLITE: StoreKind = {
@@ -38,8 +39,8 @@ export const SQLITE: StoreKind = {
 
 const postgres = (name: StoreKind['name'], order: DatabaseOrder): StoreKind => ({
   name,
-  place: async () => {
-    const url = await testDatabase({ order })
+  place: async ({ bare = false } = {}) => {
+    const url = await (bare ? testDatabase({ order }) : migratedDatabase(order))
     return {
       at: url,
       open: ({ random = seededRandom(1), clock = systemClock, recount = false } = {}) =>
