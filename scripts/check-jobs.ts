@@ -46,6 +46,10 @@ const LONG_FUZZ_SECONDS = 600
  */
 const MOSTLY_WAIT: readonly string[] = ['idle', 'dashboard', 'cluster-real', 'cluster-older', 'catalogue-access', 'catalogue-held']
 
+/** End-to-end tests run what is shipped. It also starts with half the work: sources are compiled at each of a thousand
+ *  starts. */
+const COMPILED = { SKERRY_PROGRAMS: 'dist' } as const
+
 export const nameOf = (file: string): string => file.slice(file.lastIndexOf('/') + 1, -'.test.ts'.length)
 
 /** The jobs before whose end nothing else begins: they are quick and find most mistakes. */
@@ -90,10 +94,10 @@ export function slowJobs(files: TestFiles, extent: Exclude<Extent, 'fast'>): Job
     })),
     ...contract.filter(waits).map((file) => alone('contract', file)),
     ...files.simulation.map((file) => alone('simulation', file)),
-    ...endToEnd.map((file) => alone('end to end', file, { needsBuild: true })),
+    ...endToEnd.map((file) => alone('end to end', file, { needsBuild: true, env: COMPILED })),
     ...endToEnd
       .filter((file) => onPostgres.has(nameOf(file)))
-      .map((file) => alone('end to end on PostgreSQL', file, { needsBuild: true, env: { SKERRY_TEST_STORE: 'postgres' } })),
+      .map((file) => alone('end to end on PostgreSQL', file, { needsBuild: true, env: { ...COMPILED, SKERRY_TEST_STORE: 'postgres' } })),
   ]
   const seconds = ({ files: own = [] }: Job) => own.reduce((sum, file) => sum + (files.seconds[file] ?? 1), 0)
   const damage: Job = { name: 'damaged data folders', command: ['scripts/damage', '--histories', '2000'], timeoutMs: 60 * MINUTE_MS }

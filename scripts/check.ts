@@ -98,7 +98,8 @@ async function runJob({ name, command, files = [], env, timeoutMs }: Job): Promi
     const text = (await Bun.file(report).exists()) ? await Bun.file(report).text() : null
     const counts = countsOf(text, outcome.exitCode)
     const durations = durationsOf(text ?? '')
-    testDurations.push(...durations.tests.map((test) => (env === undefined ? test : { ...test, name: `${test.name} (PostgreSQL)` })))
+    const isSqlite = env?.['SKERRY_TEST_STORE'] === undefined
+    testDurations.push(...durations.tests.map((test) => (isSqlite ? test : { ...test, name: `${test.name} (PostgreSQL)` })))
     fileDurations.push(...durations.files)
     say(`check: ${name}: ${countsLine(counts)}, ${took(started, outcome)}\n`)
     if (counts.failed > 0) showFailure(outcome)
