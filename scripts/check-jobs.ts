@@ -52,11 +52,14 @@ const COMPILED = { SKERRY_PROGRAMS: 'dist' } as const
 
 export const nameOf = (file: string): string => file.slice(file.lastIndexOf('/') + 1, -'.test.ts'.length)
 
+/** Findings of unchanged files are kept beside the tools: that saves half a minute of a processor. */
+const TSC = ['tsc', '--noEmit', '-p', '.', '--incremental', '--tsBuildInfoFile', 'build/types.tsbuildinfo']
+
 /** The jobs before whose end nothing else begins: they are quick and find most mistakes. */
 export function quickJobs(files: TestFiles): Job[] {
   const unit = evenParts(files.unit, UNIT_PARTS, files.seconds)
   return [
-    { name: 'types', command: ['tsc', '--noEmit', '-p', '.'], timeoutMs: 15 * MINUTE_MS },
+    { name: 'types', command: TSC, timeoutMs: 15 * MINUTE_MS },
     { name: 'format and lint', command: ['biome', 'ci', '--error-on-warnings', '--colors=off'], timeoutMs: 15 * MINUTE_MS },
     { name: 'unused code', command: ['bun', '--bun', 'run', 'knip'], timeoutMs: 15 * MINUTE_MS },
     { name: 'structure', files: files.structure, timeoutMs: MINUTE_MS },

@@ -1,14 +1,15 @@
 // The compiled server and the compiled agent with a real Kubernetes API: killed, frozen and killed again while
 // revisions are applied. What the API server's audit log says counts: nothing of ours was ever deleted.
-// SKERRY_CHAOS_CLUSTER_ROUNDS (default 30).
+// 20 rounds, 30 with `scripts/check --long`, or SKERRY_CHAOS_CLUSTER_ROUNDS.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { cpSync } from 'node:fs'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { processSize } from '../support/chaos-fleet.ts'
+import { inLong } from '../support/extent.ts'
 import { CLUSTER_START_TIMEOUT_MS, eventually } from '../support/kube-cluster.ts'
 import { agentWrites, configMapYaml, joinToken, type Scenario, type Site, serviceYaml, startScenario } from '../support/scenario.ts'
 
-const ROUNDS = Number(process.env['SKERRY_CHAOS_CLUSTER_ROUNDS'] ?? 30)
+const ROUNDS = Number(process.env['SKERRY_CHAOS_CLUSTER_ROUNDS'] ?? inLong(30, 20))
 setDefaultTimeout(120_000 + ROUNDS * 3_000)
 const SETTINGS = 40
 const AGENT_RSS_MB_MAX = 250

@@ -1,12 +1,12 @@
 // Kills the compiled server and real agents (kill -9) at random moments, while commits are published, pages merged and
-// statuses pushed. The number of kills is 80, 200 with `scripts/check --long`, or SKERRY_CHAOS_ROUNDS.
+// statuses pushed. The number of kills is 56, 200 with `scripts/check --long`, or SKERRY_CHAOS_ROUNDS.
 // tests/e2e/chaos-cluster.test.ts kills the compiled agent.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { type ChaosFleet, startChaosFleet } from '../support/chaos-fleet.ts'
 import { inLong } from '../support/extent.ts'
 
-const ROUNDS = Number(process.env['SKERRY_CHAOS_ROUNDS'] ?? inLong(200, 80))
+const ROUNDS = Number(process.env['SKERRY_CHAOS_ROUNDS'] ?? inLong(200, 56))
 const BOUTS = 8
 setDefaultTimeout(120_000 + ROUNDS * 1_500)
 let chaos: ChaosFleet

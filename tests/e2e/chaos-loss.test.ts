@@ -1,6 +1,6 @@
 // Files that are not what their process left: power loss, copies put back, two agents with one key, a full disk, for
-// real server and agents. Afterwards every replica is what the server says and nothing was deleted. SKERRY_CHAOS_LOSSES
-// (default 6) is how often power fails.
+// real server and agents. Afterwards every replica is what the server says and nothing was deleted. Power fails four
+// times in each test, six with `scripts/check --long`, or SKERRY_CHAOS_LOSSES times.
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { cpSync, existsSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,12 +8,13 @@ import { postgresIsWanted } from '../../scripts/local-cluster/postgres.ts'
 import { restorePlanViewSchema } from '../../shared/model/views.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { type ChaosFleet, type ChaosOptions, startChaosFleet } from '../support/chaos-fleet.ts'
+import { inLong } from '../support/extent.ts'
 import { eventually } from '../support/kube-cluster.ts'
 import { besides, checkpoint, cutWal, dropWal, flipBit, shardPaths, takeCopy } from '../support/lost-writes.ts'
 import { canMountSmallDisk, mountSmallDisk, type SmallDisk } from '../support/small-disk.ts'
 import { createSyncSite, type SyncSite } from '../support/sync-site.ts'
 
-const LOSSES = Number(process.env['SKERRY_CHAOS_LOSSES'] ?? 6)
+const LOSSES = Number(process.env['SKERRY_CHAOS_LOSSES'] ?? inLong(6, 4))
 setDefaultTimeout(120_000 + LOSSES * 10_000)
 /** A minute is six seconds: that is how long an agent rests that must refetch twice in a row, or whose server waits for
  *  a person. */
