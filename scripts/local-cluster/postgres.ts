@@ -181,10 +181,11 @@ export async function startPostgres({ tls, inMemory = false }: PostgresOptions =
     createDatabase: async ({ order = 'C', dir, copyOf } = {}) => {
       const name = `fleet_${++made}`
       const password = randomBytes(12).toString('hex')
-      const template = copyOf === undefined ? 'template0' : databaseOf(copyOf)
+      // Files are copied with half the work that goes through the log.
+      const template = copyOf === undefined ? 'template0' : `${databaseOf(copyOf)} strategy file_copy`
       const how = order === 'C' || copyOf !== undefined ? '' : ` locale_provider icu icu_locale '${order}'`
       // A copy's tables belong to the role of the other database.
-      const owning = copyOf === undefined ? '' : ` in role ${template}`
+      const owning = copyOf === undefined ? '' : ` in role ${databaseOf(copyOf)}`
       if (dir !== undefined) {
         own(dir)
         await psql('postgres', `create tablespace ${name} location '${dir}'`)

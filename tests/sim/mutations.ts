@@ -49,6 +49,7 @@ export const MUTATIONS = {
     from: 'held === undefined || row.rev > held.rev',
     to: 'true',
     histories: 60,
+    firstSeed: 9,
     options: {
       weights: { ...BUSY, drift: 20, publish: 15, kube: 4 },
       network: ['reorder', 'delay_request', 'reorder'],
@@ -84,7 +85,7 @@ export const MUTATIONS = {
     from: ' && written.place === place',
     to: '',
     histories: 40,
-    firstSeed: 485,
+    firstSeed: 505,
     options: { weights: { ...BUSY, 'two agents': 8, 'stop clone': 4 } },
   },
 } as const satisfies Record<string, Mutation>
