@@ -68,16 +68,58 @@ export function giveBack(bytes: Uint8Array): void {
   if (buffer instanceof ArrayBuffer && !buffer.detached && buffer.byteLength === bytes.byteLength) buffer.transfer(0)
 }
 
+/** An announced body up to this size is taken from the budget as a whole and read in one piece, which costs a third of
+ *  the processor time of a stream. Bun may hold it after the server gave up: no more than a connection costs anyway. */
+const ONE_PIECE_BYTES_MAX = 4 * 1_024
+
 /** As it came, still compressed if it is. */
-export async function readBody(
-  request: Request,
-  bytesMax: number,
-  { budget, overheadBytes = 0, signal }: BodyReading = {},
-): Promise<Uint8Array<ArrayBuffer>> {
-  if (Number(request.headers.get('content-length') ?? 0) > bytesMax) {
+export async function readBody(request: Request, bytesMax: number, reading: BodyReading = {}): Promise<Uint8Array<ArrayBuffer>> {
+  const announced = Number(request.headers.get('content-length') ?? 0)
+  if (announced > bytesMax) {
     await request.body?.cancel()
     throw tooLarge(bytesMax)
   }
+  return announced > 0 && announced <= ONE_PIECE_BYTES_MAX
+    ? readInOnePiece(request, bytesMax, announced, reading)
+    : readStream(request, bytesMax, reading)
+}
+
+async function readInOnePiece(
+  request: Request,
+  bytesMax: number,
+  announced: number,
+  { budget, overheadBytes = 0, signal }: BodyReading,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const held = overheadBytes + announced
+  if (budget?.take(held) === false) {
+    await request.body?.cancel()
+    throw tooManyBodies()
+  }
+  const stopped = Promise.withResolvers<never>()
+  const stop = () => stopped.reject(notComplete())
+  signal?.addEventListener('abort', stop, { once: true })
+  try {
+    if (signal?.aborted) throw notComplete()
+    const whole = request.bytes().catch(() => {
+      throw endedEarly()
+    })
+    const bytes = await (signal === undefined ? whole : Promise.race([whole, stopped.promise]))
+    if (bytes.byteLength > bytesMax) throw tooLarge(bytesMax)
+    return bytes
+  } finally {
+    signal?.removeEventListener('abort', stop)
+    budget?.give(held)
+  }
+}
+
+const endedEarly = (): AppError => new AppError('bad_request', { detail: 'the body ended early' })
+const notComplete = (): AppError => new AppError('bad_request', { detail: 'the body was not read completely' })
+
+async function readStream(
+  request: Request,
+  bytesMax: number,
+  { budget, overheadBytes = 0, signal }: BodyReading,
+): Promise<Uint8Array<ArrayBuffer>> {
   if (budget?.take(overheadBytes) === false) {
     await request.body?.cancel()
     throw tooManyBodies()
@@ -93,8 +135,8 @@ export async function readBody(
   signal?.addEventListener('abort', cancel, { once: true })
   try {
     for (;;) {
-      const chunk = await reader?.read().catch(() => refuse(new AppError('bad_request', { detail: 'the body ended early' })))
-      if (signal?.aborted) throw new AppError('bad_request', { detail: 'the body was not read completely' })
+      const chunk = await reader?.read().catch(() => refuse(endedEarly()))
+      if (signal?.aborted) throw notComplete()
       if (chunk?.value === undefined) return Buffer.concat(chunks)
       if (budget?.take(chunk.value.byteLength) === false) {
         refuse(tooManyBodies())

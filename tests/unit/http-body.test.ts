@@ -92,3 +92,35 @@ test('AR1 a push that a newer one replaced is no longer read', async () => {
   expect(await reading).toBe('bad_request')
   expect(cancelled()).toBe(true)
 })
+
+/** A body with its length, as the listener hands it over. */
+const announced = (text: string, length = text.length) =>
+  new Request('http://localhost/', { method: 'POST', body: text, headers: { 'content-length': String(length) } })
+
+test('AR2 an announced small body takes its length and its connection from the budget until it is read', async () => {
+  const budget = createBodyBudget(100)
+  const reading = codeOf(readBody(announced('12345'), 50, { budget, overheadBytes: 60 }))
+  expect([budget.take(36), budget.take(35)]).toEqual([false, true])
+  expect(await reading).toBe('12345')
+  expect([budget.take(66), budget.take(65)]).toEqual([false, true])
+  expect(await codeOf(readBody(announced('12345'), 50, { budget }))).toBe('unavailable')
+})
+
+test('AR2 an announced small body that does not come is given up when its time is over, and gives its bytes back', async () => {
+  const budget = createBodyBudget(20)
+  const late = new AbortController()
+  const { request, push } = slowBody()
+  const stalled = new Request(request, { headers: { 'content-length': '8' } })
+  push('1234')
+  const reading = codeOf(readBody(stalled, 50, { budget, signal: late.signal }))
+  expect(budget.take(13)).toBe(false)
+  late.abort()
+  expect(await reading).toBe('bad_request')
+  expect(budget.take(20)).toBe(true)
+  expect(await codeOf(readBody(announced('1'), 50, { signal: late.signal }))).toBe('bad_request')
+})
+
+test('AR2 a body that is larger than it announced is refused above the limit', async () => {
+  expect(await codeOf(readBody(announced('123456', 3), 5))).toBe('too_large')
+  expect(await codeOf(readBody(announced('12345', 3), 5))).toBe('12345')
+})
