@@ -1,7 +1,8 @@
 // Preloaded into the server's process by the benchmark (BUN_OPTIONS), never part of the product: how late its event
 // loop runs a timer. SIGUSR2 begins a measurement, the next one ends it and writes the samples. In between it costs
-// nothing. With SKERRY_BENCH_PROFILE=DIR a profile of the same time goes there.
-import { writeFileSync } from 'node:fs'
+// nothing. With SKERRY_BENCH_PROFILE=DIR a profile of the same time goes there, and what memory holds at its end.
+import { heapStats } from 'bun:jsc'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { Session } from 'node:inspector'
 import { join } from 'node:path'
 
@@ -31,6 +32,17 @@ if (file !== undefined && process.argv.includes('server')) {
     )
     profiler?.disconnect()
     profiler = null
+    const { heapSize, heapCapacity, extraMemorySize, objectTypeCounts } = heapStats()
+    const counts = Object.fromEntries(Object.entries(objectTypeCounts).sort(([, a], [, b]) => b - a))
+    const memory = {
+      ...process.memoryUsage(),
+      heapSize,
+      heapCapacity,
+      extraMemorySize,
+      counts,
+      kernel: readFileSync('/proc/self/smaps_rollup', 'utf8'),
+    }
+    writeFileSync(join(dir, `memory-${Date.now()}.json`), JSON.stringify(memory, null, 1))
   }
   process.on('SIGUSR2', () => {
     if (timer === null) {
