@@ -14,7 +14,6 @@ import { publishRevisions } from '../desired/publisher.ts'
 import type { StatusWrite, StoredResource } from '../fleet/records.ts'
 import type { ConfirmedData } from '../fleet/removal-effect.ts'
 import { FairSlots } from '../render/sandbox/fair-slots.ts'
-import { createSlots } from '../render/sandbox/slots.ts'
 import { actAsSystem } from '../store/audit/caller.ts'
 import { type ClusterChange, ClusterChanges } from './cluster-changes.ts'
 import { createKnownFacts, type KnownFacts } from './cluster-facts.ts'
@@ -29,7 +28,7 @@ import { PassExtents } from './pass-scope.ts'
 import { firstLookMs, HANDS, Hosts, hostOf, nextLookMs } from './poll-times.ts'
 import { resourcesOf } from './projects.ts'
 import { PublishGroup } from './publish-group.ts'
-import { type RankedService, rankServices } from './publish-order.ts'
+import { rankServices } from './publish-order.ts'
 import {
   isRepositoryKey,
   isYoungKey,
@@ -373,12 +372,10 @@ class IngestLoop implements Ingest {
   private async reviseServicesOf({ project, name }: StoredResource, pass: RepositoryPass): Promise<void> {
     const clusters = await this.deps.store.listClusters()
     const all = this.specs.of(project, await this.list('Service', project))
-    const isChanged = async ({ id, spec }: RankedService) =>
-      (sourcesOf(spec).some(({ repository }) => repository === name) || this.deps.renderer.isLacking(id)) &&
-      (pass.kind !== 'changed' || (await this.deps.renderer.changedBy(id, spec, name, pass.source, pass.commit)))
-    const slots = createSlots(SERVICES_AT_ONCE)
-    const changed = await Promise.all(all.map((one) => slots.run(() => isChanged(one))))
-    const concerned = all.filter((_, index) => changed[index])
+    const { renderer } = this.deps
+    const users = all.filter(({ id, spec }) => sourcesOf(spec).some(({ repository }) => repository === name) || renderer.isLacking(id))
+    const changed = pass.kind === 'changed' ? await renderer.changedBy(users, name, pass.source, pass.commit) : null
+    const concerned = changed === null ? users : users.filter((_, index) => changed[index])
     for (const rank of await rankServices(this.deps, concerned, clusters, SERVICES_AT_ONCE))
       await settled(rank.map(({ id }) => this.passWhole(serviceKeyTextOf(id))))
   }

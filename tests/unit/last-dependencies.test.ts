@@ -26,7 +26,9 @@ async function lookedAt(error: ErrorCode | null) {
   looks.end(ID, await lastDependenciesOf('s', [], outcomes(error), async () => 'one'))
   return looks
 }
-const changed = (looks: LastDependencies, id: string) => looks.changedBy(LOOKED, 'apps', source(id), 'c2')
+const changedOf = async (looks: LastDependencies, looked: typeof LOOKED, id: string) =>
+  (await looks.changedBy([looked], 'apps', source(id), 'c2'))[0]
+const changed = (looks: LastDependencies, id: string) => changedOf(looks, LOOKED, id)
 
 describe('IC13 what a commit changes of a service', () => {
   test('what it looked at', async () => {
@@ -44,8 +46,8 @@ describe('IC13 what a commit changes of a service', () => {
 
   test('all, while nobody knows: no render yet, one that did not end, another spec', async () => {
     const looks = await lookedAt(null)
-    expect(await new LastDependencies(() => null).changedBy(LOOKED, 'apps', source('one'), 'c2')).toBe(true)
-    expect(await looks.changedBy({ ...LOOKED, specText: 't' }, 'apps', source('one'), 'c2')).toBe(true)
+    expect(await changed(new LastDependencies(() => null), 'one')).toBe(true)
+    expect(await changedOf(looks, { ...LOOKED, specText: 't' }, 'one')).toBe(true)
     looks.begin(ID)
     expect(await changed(looks, 'one')).toBe(true)
     looks.end(ID, null)
@@ -60,7 +62,8 @@ test('IC13 what is remembered is bounded: services that were rendered the longes
   const look = await lastDependenciesOf('s', [], outcomes(null), async () => 'one')
   const ids = ['a', 'b', 'c'].map((service) => ({ project: 'default', service }))
   const unchanged = async () => {
-    const answers = await Promise.all(ids.map((id) => looks.changedBy({ ...LOOKED, id }, 'apps', source('one'), 'c2')))
+    const looked = ids.map((id) => ({ ...LOOKED, id }))
+    const answers = await looks.changedBy(looked, 'apps', source('one'), 'c2')
     return ids.filter((_, index) => answers[index] === false).map(({ service }) => service)
   }
   for (const id of ids) looks.end(id, look)
@@ -68,4 +71,43 @@ test('IC13 what is remembered is bounded: services that were rendered the longes
   looks.end({ project: 'default', service: 'b' }, look)
   looks.end({ project: 'default', service: 'a' }, look)
   expect(await unchanged()).toEqual(['a', 'b'])
+})
+
+test.each([['.'], ['shop']])('IC13 a commit changes a service at %s that read its folder and files inside', async (path) => {
+  const looks = new LastDependencies(() => null)
+  const folder = path === '.' ? '' : path
+  const files = [folder, `${folder}/a.yaml`.replace(/^\//, '')].map((file) => ({ source: 0, path: file }))
+  const clusters = new Map([[null, { key: null, shape: { files, inputs: [] }, result: { kind: 'failed' } }]])
+  looks.end(ID, await lastDependenciesOf('s', [], { clusters, renders: 1 } as unknown as ClusterOutcomes, async () => 'one'))
+  const looked = { ...LOOKED, spec: serviceSpecSchema.parse({ source: { repository: 'apps', path }, targets: { selector: {} } }) }
+  expect([await changedOf(looks, looked, 'one'), await changedOf(looks, looked, 'two')]).toEqual([false, true])
+})
+
+test('IC13 a commit asks once for the folders of all services, and for nothing inside them', async () => {
+  const looks = new LastDependencies(() => null)
+  const services = Array.from({ length: 1_000 }, (_, n) => {
+    const id = { project: 'default', service: `s${n}` }
+    const spec = serviceSpecSchema.parse({ source: { repository: 'apps', path: `s${n}` }, targets: { selector: {} } })
+    return { id, spec, specText: 's' }
+  })
+  for (const { id } of services) {
+    const files = ['', '/a.yaml', '/b/c.yaml'].map((path) => ({ source: 0, path: id.service + path }))
+    const shape = { files: [...files, { source: 0, path: 'shared.yaml' }], inputs: [] }
+    const clusters = new Map([[null, { key: null, shape, result: { kind: 'failed' } }]])
+    looks.end(id, await lastDependenciesOf('s', [], { clusters, renders: 1 } as unknown as ClusterOutcomes, async () => 'one'))
+  }
+  const [opened, asked]: [string[], string[][]] = [[], []]
+  const tree = {
+    id: async (path: string) => (path === 's7' ? 'two' : 'one'),
+    ahead: async (paths: readonly string[]) => void asked.push([...new Set(paths)]),
+  }
+  const open = async (revision: string) => {
+    opened.push(revision)
+    return { version: 'v', root: '', tree }
+  }
+  const changed = await looks.changedBy(services, 'apps', { open } as unknown as Source, 'c2')
+  expect(services.flatMap(({ id }, index) => (changed[index] === true ? [id.service] : []))).toEqual(['s7'])
+  expect(opened).toEqual(['c2'])
+  expect(asked.map((paths) => paths.length)).toEqual([1_001])
+  expect(asked[0]?.filter((path) => path.includes('/'))).toEqual([])
 })

@@ -9,17 +9,26 @@ import { AppError } from '../../../shared/protocol/error.ts'
 import { isOfUnknownScope, objectNames } from '../../fleet/named-objects.ts'
 import type { RenderCache } from '../../render/cache/renders.ts'
 import type { InputRead } from '../../render/inputs.ts'
-import type { ContentSource, ServiceSource } from '../content-port.ts'
+import { createSlots } from '../../render/sandbox/slots.ts'
+import type { SourcePick } from '../../sources/source.ts'
+import type { ContentSource, OpenedContent, ServiceSource } from '../content-port.ts'
 import { type KnownNames, NameIndex } from './name-index.ts'
 import { pickOf } from './open-sources.ts'
 import type { ClusterOutcomes } from './render-clusters.ts'
 import type { NamingService } from './rendering.ts'
 
+/** `id`: undefined for one that could not be read. */
+interface LookedFile {
+  source: number
+  path: string
+  id: string | null | undefined
+}
+
 interface LastDependencySet {
   /** All but what is of the clusters. */
   spec: string
   /** Where renders looked, with what was there. */
-  files: ReadonlyArray<{ source: number; path: string; id: string | null | undefined }>
+  files: readonly LookedFile[]
   /** By source, whether its version was read. */
   versioned: ReadonlySet<number>
   versions: readonly string[]
@@ -39,6 +48,14 @@ interface LookedService {
   spec: ServiceSpec
   /** Names all of it but what is of the clusters. */
   specText: string
+}
+
+/** Reads of the last render of a service in one of its sources. */
+interface LookedPlace {
+  pick: SourcePick
+  /** Null if it was not read. */
+  version: string | null
+  files: LastDependencySet['files']
 }
 
 interface Last {
@@ -151,25 +168,47 @@ export class LastDependencies {
     return recorded !== null && !unread && !recorded.lacking && !recorded.labels
   }
 
-  /** IC13: whether another revision of a repository changes what the service renders to, as far as that is known. */
-  async changedBy({ id, spec, specText }: LookedService, repository: string, source: ContentSource, revision: string): Promise<boolean> {
-    const { recorded = null, unread = true } = this.lasts.get(serviceKey(id)) ?? {}
-    if (recorded === null || unread || recorded.lacking || recorded.spec !== specText) return true
-    for (const [index, named] of sourcesOf(spec).entries()) {
-      if (named.repository !== repository) continue
-      const opened = await source.open(revision, pickOf(named)).catch(() => null)
-      if (opened === null || (recorded.versioned.has(index) && opened.version !== recorded.versions[index])) return true
-      // An unchanged folder includes all its content: most reads of a render are in the service's own.
-      const same = new Set<string>()
-      const files = recorded.files.filter(({ source: of }) => of === index).sort((a, b) => a.path.length - b.path.length)
-      await opened.tree.ahead?.(files.map(({ path }) => path))
-      for (const { path, id: held } of files) {
-        if (foldersOf(path).some((folder) => same.has(folder))) continue
-        if (held === undefined || (await opened.tree.id(path).catch(() => undefined)) !== held) return true
-        same.add(path)
-      }
+  /** IC13: whether another revision of a repository changes what each of the services renders to, as far as that is
+   *  known. Asks for the ids of all of them together: a repository may have a thousand services. */
+  async changedBy(services: readonly LookedService[], repository: string, source: ContentSource, revision: string): Promise<boolean[]> {
+    const looked = services.map((service) => this.lookedIn(service, repository))
+    const trees = new Map<string, OpenedContent | null>()
+    const slots = createSlots(TREES_AT_ONCE)
+    const inTrees = Map.groupBy(
+      looked.flatMap((places) => places ?? []),
+      ({ pick }) => treeOf(pick),
+    )
+    const read = async (tree: string, places: readonly LookedPlace[]) => {
+      const opened = places[0] === undefined ? null : await source.open(revision, places[0].pick).catch(() => null)
+      trees.set(tree, opened)
+      await opened?.tree.ahead?.(places.flatMap(({ files }) => files.map(({ path }) => path)))
     }
-    return false
+    await Promise.all([...inTrees].map(([tree, places]) => slots.run(() => read(tree, places))))
+    const isOther = async ({ pick, version, files }: LookedPlace): Promise<boolean> => {
+      const opened = trees.get(treeOf(pick)) ?? null
+      if (opened === null || (version !== null && opened.version !== version)) return true
+      for (const { path, id } of files) if (id === undefined || (await opened.tree.id(path).catch(() => undefined)) !== id) return true
+      return false
+    }
+    const changed: boolean[] = []
+    for (const places of looked) {
+      let isChanged = places === null
+      for (const place of places ?? []) isChanged ||= await isOther(place)
+      changed.push(isChanged)
+    }
+    return changed
+  }
+
+  /** Where the last render of the service looked in that repository. Null means that nobody knows. */
+  private lookedIn({ id, spec, specText }: LookedService, repository: string): LookedPlace[] | null {
+    const { recorded = null, unread = true } = this.lasts.get(serviceKey(id)) ?? {}
+    if (recorded === null || unread || recorded.lacking || recorded.spec !== specText) return null
+    const outermost = outermostOf(recorded)
+    return sourcesOf(spec).flatMap((named, index) => {
+      if (named.repository !== repository) return []
+      const version = recorded.versioned.has(index) ? (recorded.versions[index] ?? '') : null
+      return [{ pick: pickOf(named), version, files: outermost.filter(({ source }) => source === index) }]
+    })
   }
 
   /** Services whose last render names one of these objects; of the renders that are kept in memory. */
@@ -223,6 +262,24 @@ export class LastDependencies {
 /** Files and clusters that are remembered, of all services together: 100 bytes each. */
 const ENTRIES_MAX = 1_000_000
 const entriesOf = (last: Last | undefined): number => (last?.recorded == null ? 0 : last.recorded.files.length + last.recorded.others.size)
+
+/** Folders of one revision are read from one tree; each chart has its own. */
+const treeOf = (pick: SourcePick): string => ('path' in pick ? '' : JSON.stringify([pick.chart, pick.version]))
+const TREES_AT_ONCE = 4
+
+const outermost = new WeakMap<LastDependencySet, LastDependencySet['files']>()
+
+/** Without paths below a folder that was looked at, too: an unchanged folder includes all its content, and most reads
+ *  of a render are in the service's own. */
+function outermostOf(recorded: LastDependencySet): LastDependencySet['files'] {
+  const known = outermost.get(recorded)
+  if (known !== undefined) return known
+  const paths = new Set(recorded.files.map(({ source, path }) => `${source}\0${path}`))
+  const isInside = ({ source, path }: LookedFile) => foldersOf(path).some((folder) => folder !== path && paths.has(`${source}\0${folder}`))
+  const found = recorded.files.filter((file) => !isInside(file))
+  outermost.set(recorded, found)
+  return found
+}
 
 /** Those that it lies in: '', `a` and `a/b` of `a/b/c`. */
 const foldersOf = (path: string): string[] => ['', ...[...path.matchAll(/\//g)].map(({ index }) => path.slice(0, index))]

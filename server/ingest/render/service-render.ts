@@ -123,9 +123,15 @@ export class ServiceRenderer {
     return this.dependencies.isLacking(id)
   }
 
-  /** Whether another revision of a repository changes what the service renders to, as far as that is known. */
-  changedBy(id: ServiceId, spec: ServiceSpec, repository: string, source: ContentSource, revision: string): Promise<boolean> {
-    return this.dependencies.changedBy({ id, spec, specText: this.specText(id, spec) }, repository, source, revision)
+  /** Whether another revision of a repository changes what each service renders to, as far as that is known. */
+  changedBy(
+    services: ReadonlyArray<{ id: ServiceId; spec: ServiceSpec }>,
+    repository: string,
+    source: ContentSource,
+    revision: string,
+  ): Promise<boolean[]> {
+    const looked = services.map(({ id, spec }) => ({ id, spec, specText: this.specText(id, spec) }))
+    return this.dependencies.changedBy(looked, repository, source, revision)
   }
 
   rendersNaming(objects: ReadonlySet<string>): NamingService[] {
