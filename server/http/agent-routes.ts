@@ -1,7 +1,7 @@
 // The agent API as a plain function of a request. The cluster always comes from the credential, never from URL or body;
 // everything an agent sends is bounded before it is parsed.
 import { z } from 'zod'
-import { ANSWERS } from '../../shared/protocol/ask.ts'
+import { ANSWER_PART_BYTES_MAX, ANSWERS } from '../../shared/protocol/ask.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { joinRequestSchema } from '../../shared/protocol/join.ts'
 import {
@@ -25,7 +25,7 @@ import type { Store } from '../store/store.ts'
 import { parseJson, readInflated, readJson } from './agent-body.ts'
 import { type AgentTurns, createAgentTurns } from './agent-turns.ts'
 import { answerPart } from './answer-route.ts'
-import { type BodyBudget, createBodyBudget, giveBack } from './body.ts'
+import { type BodyBudget, createBodyBudget, createBodyShares, giveBack } from './body.ts'
 import { type DesiredRoutesDeps, getDesired, postBuckets, type RequestContext } from './desired-routes.ts'
 import type { Drain } from './drain.ts'
 import { createFairPace } from './fair-pace.ts'
@@ -55,8 +55,10 @@ const statusEnvelope = statusRequestSchema.extend({ rows: z.array(z.unknown()).m
 const STRANGERS = { bytesMax: 16 * 1_024 * 1_024, ofOneBytesMax: 4 * 1_024 * 1_024, bodyMs: 10_000 } as const satisfies StrangerLimits
 /** AR2: of pushes that still come in. */
 const PUSHES_BYTES_MAX = 64 * 1_024 * 1_024
-/** Limit for parts of answers that are still arriving. */
+/** Limits for parts of answers that are still arriving: of all clusters together, and of one. An agent sends the parts
+ *  of an answer one after the other. */
 const ANSWERS_BYTES_MAX = 32 * 1_024 * 1_024
+const ANSWERS_OF_ONE_BYTES_MAX = 2 * ANSWER_PART_BYTES_MAX
 /** PU9: of pushes that wait for the store, inflated. */
 const WAITING_BYTES_MAX = 64 * 1_024 * 1_024
 
@@ -96,12 +98,13 @@ export function createAgentRoutes(deps: AgentRoutesDeps): AgentRoutes {
     [
       `POST ${ROUTES.session}`,
       posted(async (request, _query, context) => {
-        const asked = await readJson(request, SESSION_BODY_BYTES_MAX, sessionRequestSchema, bodies.session(context.address()))
+        const reading = { ...bodies.session(context.address()), ready: async () => pace() } // of a fleet that comes back
+        const asked = await readJson(request, SESSION_BODY_BYTES_MAX, sessionRequestSchema, reading)
         return Response.json(await deps.sessions.open(asked, pace))
       }),
     ],
   ])
-  const answers = createBodyBudget(ANSWERS_BYTES_MAX)
+  const answers = createBodyShares(ANSWERS_BYTES_MAX, ANSWERS_OF_ONE_BYTES_MAX)
   const routeOf = (method: string, path: string): Route | undefined =>
     method === 'POST' && path.startsWith(`${ANSWERS}/`)
       ? posted((request, query, context) => answerPart(request, { id: path.slice(ANSWERS.length + 1), query, context }, deps, answers))

@@ -23,7 +23,7 @@ export async function answerPart(
   request: Request,
   { id, query, context }: Part,
   { sessions, asks }: Deps,
-  budget: BodyBudget,
+  budgetOf: (clusterId: string) => BodyBudget,
 ): Promise<Response> {
   const { clusterId } = sessions.authorize(request.headers.get('authorization'))
   const part = /^part=(0|[1-9]\d{0,8})$/.exec(query)?.[1]
@@ -32,7 +32,7 @@ export async function answerPart(
     await request.body?.cancel()
     throw new AppError('ask_gone')
   }
-  const bytes = (await readInflated(request, ANSWER_PART_BYTES_MAX, { budget })) as Uint8Array<ArrayBuffer>
+  const bytes = (await readInflated(request, ANSWER_PART_BYTES_MAX, { budget: budgetOf(clusterId) })) as Uint8Array<ArrayBuffer>
   context.setIdleTimeout(0)
   try {
     return Response.json({ taken: await asks.answer(clusterId, id, Number(part), bytes, request.signal) })
