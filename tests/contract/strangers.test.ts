@@ -117,14 +117,20 @@ test('AR5 one request more than may be open is refused with Retry-After, and the
 
 test('AR5 connections leave files to the server: new ones are refused for a while, and an open poll goes on', async () => {
   const { promise: end, resolve } = Promise.withResolvers<Response>()
-  const agents = async (request: Request, { address }: { address(): string | null }) =>
-    request.url.endsWith('/wait') ? end.then(() => new Response(address())) : null
+  const arrived = Promise.withResolvers<void>()
+  const agents = async (request: Request, { address }: { address(): string | null }) => {
+    if (!request.url.endsWith('/wait')) return null
+    arrived.resolve()
+    return end.then(() => new Response(address()))
+  }
   const others = async () => new Response('ok')
-  const files = { max: (ownOpenFiles().count() ?? 0) + 50, count: ownOpenFiles().count }
+  const before = ownOpenFiles().count() ?? 0 // connections of other tests in this process
+  const files = { max: 50, count: () => (ownOpenFiles().count() ?? 0) - before }
   const place = { hostname: '127.0.0.1', port: 0 }
   const listener = await listen({ place, trustedProxies: [], openMax: 1_000, files }, { agents, others })
   listeners.push(listener)
   const poll = fetch(`http://127.0.0.1:${listener.port}/wait`)
+  await arrived.promise // a connection without a request is idle, and closed
   const isAccepted = () =>
     new Promise<boolean>((accepted) => {
       const socket = connect(listener.port, '127.0.0.1')
