@@ -21,8 +21,16 @@ import { LOCAL_RENDER_OPTIONS, runLocalRender } from './verbs/render-verb.ts'
 import { SERVER_OPTIONS } from './verbs/server-options.ts'
 import type { VerbIo } from './verbs/verb-io.ts'
 
-/** `onServe`: the process becomes a server, which outlives the readers of its output. */
-export const localVerbs = (io: VerbIo, onServe: () => void): LocalCommands => ({
+/** How a verb differs from those that end at once when nobody reads their output. */
+export interface LongVerbs {
+  /** The process becomes a server, which outlives the readers of its output. */
+  onServe(): void
+  /** Nobody is there any more: the last reader of the output closed it, or the terminal was closed. The listener ends
+   *  the process. It may be called more than once. */
+  onLeft(listener: () => void): void
+}
+
+export const localVerbs = (io: VerbIo, { onServe, onLeft }: LongVerbs): LocalCommands => ({
   server: {
     table: SERVER_OPTIONS,
     run: (flags) => {
@@ -30,7 +38,7 @@ export const localVerbs = (io: VerbIo, onServe: () => void): LocalCommands => ({
       return serve(flags, io)
     },
   },
-  dev: { table: DEV_OPTIONS, run: (flags) => runDev(flags, io) },
+  dev: { table: DEV_OPTIONS, run: (flags) => runDev(flags, io, onLeft) },
   adminToken: { table: ADMIN_TOKEN_OPTIONS, run: (flags) => runAdminToken(flags, io) },
   doctor: { table: DOCTOR_OPTIONS, run: (flags) => runDoctor(flags, io) },
   render: { table: LOCAL_RENDER_OPTIONS, run: (flags, service) => runLocalRender(flags, io, service) },

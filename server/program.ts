@@ -27,16 +27,21 @@ const verbIo = {
   clock: systemClock,
 }
 
-let serves = false
-onReaderGone([process.stdout, process.stderr], () => {
-  if (!serves) process.exit(0)
-})
+let readerWent: () => void = () => process.exit(0)
+onReaderGone([process.stdout, process.stderr], () => readerWent())
 
 export const runProgram = (): Promise<number> =>
   runCli({
     local: async () =>
-      (await import('./local-verbs.ts')).localVerbs(verbIo, () => {
-        serves = true
+      (await import('./local-verbs.ts')).localVerbs(verbIo, {
+        onServe: () => {
+          readerWent = () => {}
+        },
+        onLeft: (listener) => {
+          readerWent = listener
+          readerGone(process.stdout.fd).addEventListener('abort', listener)
+          process.on('SIGHUP', listener)
+        },
       }),
     version: async () => {
       const { versionInfo, versionText } = await import('../shared/adapters/version-info.ts')

@@ -29,7 +29,7 @@ const READY_WAIT_MS = 100
 const self = (): string[] =>
   import.meta.url.includes('$bunfs') ? [process.execPath] : [process.execPath, join(import.meta.dir, '../main.ts')]
 
-export const runDev = (flags: Flags, io: VerbIo): Promise<number> =>
+export const runDev = (flags: Flags, io: VerbIo, onLeft: (listener: () => void) => void): Promise<number> =>
   runVerb('dev', DEV_OPTIONS, flags, io, async ({ listen, demoData, clusters, still }) => {
     const stopped = new Promise<void>((resolve) => {
       // A terminal sends a signal to the whole group of processes: one more is no reason to end without removing the
@@ -39,6 +39,7 @@ export const runDev = (flags: Flags, io: VerbIo): Promise<number> =>
         resolve()
       }
       io.onStop(again)
+      onLeft(resolve) // the server is another process, which nobody would end
     })
     if (demoData && io.env[REQUESTS_LIMIT] === undefined) return await again(io, stopped)
     const folder = mkdtempSync(join(tmpdir(), 'skerry-dev-'))

@@ -13,6 +13,7 @@ const child = Bun.spawn(
   [process.execPath, join(root, 'server/main.ts'), 'dev', '--demo-data', '--clusters', String(CLUSTERS), '--listen', url.slice(7)],
   { stdout: 'pipe', stderr: 'inherit', env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '' } },
 )
+type Dev = Bun.Subprocess<'ignore', 'pipe', 'inherit'>
 let output = ''
 const read = (async () => {
   for await (const piece of child.stdout.pipeThrough(new TextDecoderStream())) output += piece
@@ -54,4 +55,24 @@ test('it removes its data when it is told to stop', async () => {
   expect(await child.exited).toBe(0)
   await read
   expect(existsSync(folder)).toBe(false)
+})
+
+test.each([
+  ['the reader of its output goes away', ['--demo-data', '--clusters', '10'], (of: Dev) => of.stdout.cancel()],
+  ['its terminal is closed', [], (of: Dev) => of.kill('SIGHUP')],
+])('it stops its server and removes its data when %s', async (_, flags, leave) => {
+  const address = `127.0.0.1:${freePort()}`
+  const dev = Bun.spawn([process.execPath, join(root, 'server/main.ts'), 'dev', ...flags, '--listen', address], {
+    ...{ stdout: 'pipe', stderr: 'inherit', env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '' } },
+  })
+  const reader = dev.stdout.getReader()
+  let said = ''
+  while (!said.includes('Ctrl-C')) said += new TextDecoder().decode((await reader.read()).value)
+  reader.releaseLock()
+  const folder = dirname(/cat (\S+)\/admin-token/.exec(said)?.[1] ?? '')
+  expect(existsSync(folder)).toBe(true)
+  await leave(dev)
+  expect(await dev.exited).toBe(0)
+  expect(existsSync(folder)).toBe(false)
+  expect(await fetch(`http://${address}/healthz`).catch(() => null)).toBeNull()
 })
