@@ -61,6 +61,26 @@ const files = {
   seconds: { 'tests/sim/prune.test.ts': 100, 'tests/e2e/offline.test.ts': 50 },
 }
 
+/** A person who changes the dashboard waits for this. */
+const BROWSER_SECONDS_MAX = 240
+
+test('the tests that drive a browser take less than four minutes, by the recorded durations', async () => {
+  const root = join(import.meta.dir, '../..')
+  const seconds = (await Bun.file(join(root, 'tests/durations.json')).json()) as Record<string, number>
+  const all = [...new Bun.Glob('tests/e2e/*.test.ts').scanSync({ cwd: root })]
+  const driving = (
+    await Promise.all(all.map(async (file) => ((await Bun.file(join(root, file)).text()).includes('startWatchedBrowser') ? [file] : [])))
+  ).flat()
+  expect(driving.length).toBeGreaterThan(2)
+  expect(driving.filter((file) => seconds[file] === undefined)).toEqual([])
+  const jobs = slowJobs({ structure: [], unit: [], contract: [], simulation: [], endToEnd: driving, seconds }, 'whole')
+  // Files that mostly wait run beside the others, each in a lane of its own.
+  const taken = (beside: boolean) =>
+    jobs.filter((job) => job.files !== undefined && job.beside === beside).map(({ files: own = [] }) => seconds[own[0] ?? ''] ?? 0)
+  expect(taken(false).reduce((sum, one) => sum + one, 0)).toBeLessThan(BROWSER_SECONDS_MAX)
+  expect(Math.max(...taken(true))).toBeLessThan(BROWSER_SECONDS_MAX)
+})
+
 test('a whole check runs every file but those of --long, the build and then the longest first; a long one runs all, on both stores', () => {
   const quick = quickJobs(files).flatMap((job) => job.files ?? [])
   expect(quick.toSorted()).toEqual([...files.structure, ...files.unit].toSorted())
