@@ -13,7 +13,7 @@ import type { Logger } from '../shared/runtime/logger.ts'
 import type { ApiTokens } from './access/api-tokens.ts'
 import type { AuditTrail } from './access/audit-trail.ts'
 import { type Authorizer, createAuthorizer } from './access/authorizer.ts'
-import { type Callers, createCallers } from './access/callers.ts'
+import { type Callers, cookieOf, createCallers, sessionCookie } from './access/callers.ts'
 import type { SignIn } from './access/oidc/sign-in.ts'
 import { DECLARED_ROUTES, rightOf } from './access/permissions.ts'
 import { createSignInLinks, type SignInLinks } from './access/sign-in-links.ts'
@@ -179,7 +179,7 @@ export function createApp(deps: AppDeps): App {
     const page = apiDocs(request.method, pathname)
     if (page !== null) return page
     if (pathname === `${SIGN_IN}/providers`) return Response.json({ items: [] }) // nobody can sign in but with a token
-    const shown = await dashboardAnswer(request)
+    const shown = await dashboardAnswer(request, () => signIn !== undefined && cookieOf(request, sessionCookie(url())) !== null)
     if (shown !== null) return shown
     // AR4: the probes take no body, and a stranger's is not worth the memory.
     if (!pathname.startsWith('/api/')) return elysia.handle(withoutBody(request))

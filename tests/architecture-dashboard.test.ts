@@ -37,7 +37,7 @@ test('what a page shares with the command line imports nothing else', () => {
 })
 
 test('one file knows the credential', () => {
-  const home = `${UI}state/session.ts`
+  const home = `${UI}state/credential.ts`
   const offenders = pageFiles.filter(({ path, text }) => path !== home && /sessionStorage|Bearer/.test(text))
   expectNone(
     offenders.map(({ path }) => path),

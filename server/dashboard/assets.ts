@@ -25,4 +25,9 @@ const files: Asset[] = (JSON.parse(builtAssets()) as Built[]).map(({ name, gzip,
 export const ASSETS: ReadonlyMap<string, Asset> = new Map(files.map((file) => [file.name, file]))
 
 const named = (pattern: RegExp): string => files.find(({ name }) => pattern.test(name))?.name ?? ''
-export const ENTRY = { script: named(/^main-.*\.js$/), style: named(/^main-.*\.css$/), icon: named(/^icon-.*\.svg$/) }
+export const ENTRY = {
+  script: named(/^main-.*\.js$/),
+  begin: named(/^begin-.*\.js$/),
+  style: named(/^main-.*\.css$/),
+  icon: named(/^icon-.*\.svg$/),
+}

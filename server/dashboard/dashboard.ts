@@ -35,8 +35,8 @@ const TYPES: Readonly<Record<string, string>> = {
   svg: 'image/svg+xml',
 }
 
-/** Null if the request is not for the dashboard. */
-export async function dashboardAnswer(request: Request): Promise<Response | null> {
+/** Null if the request is not for the dashboard. `hasCookie`: it came with the cookie of a session. */
+export async function dashboardAnswer(request: Request, hasCookie: () => boolean): Promise<Response | null> {
   if (request.method !== 'GET' && request.method !== 'HEAD') return null
   const { pathname } = new URL(request.url)
   if (pathname === '/') return redirect(`${DASHBOARD.slice(1)}/`)
@@ -44,7 +44,7 @@ export async function dashboardAnswer(request: Request): Promise<Response | null
   if (!pathname.startsWith(`${DASHBOARD}/`)) return null
   const { ASSETS, ENTRY } = await import('./assets.ts')
   const [first = '', ...rest] = pathname.slice(DASHBOARD.length + 1).split('/')
-  if (first !== FILES) return page(request, rest.length, ENTRY)
+  if (first !== FILES) return page(request, { depth: rest.length, hasCookie: hasCookie(), ...ENTRY })
   const asset = ASSETS.get(rest.join('/'))
   return asset === undefined
     ? problemResponse(new AppError('not_found', { detail: 'the dashboard has no such file; reload the page' }))
@@ -55,19 +55,29 @@ export async function dashboardAnswer(request: Request): Promise<Response | null
 const redirect = (location: string): Response =>
   new Response(null, { status: 307, headers: { ...COMMON, location, 'cache-control': 'no-cache' } })
 
-function page(request: Request, depth: number, { script, style, icon }: { script: string; style: string; icon: string }): Response {
+interface PageFacts {
+  depth: number
+  hasCookie: boolean
+  script: string
+  begin: string
+  style: string
+  icon: string
+}
+
+function page(request: Request, { depth, hasCookie, script, begin, style, icon }: PageFacts): Response {
   const base = depth === 0 ? './' : '../'.repeat(depth)
-  const etag = `"${script}-${style}-${depth}"`
-  const headers = { ...COMMON, 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-cache', etag }
+  const etag = `"${script}-${begin}-${style}-${depth}${hasCookie ? '-cookie' : ''}"`
+  const headers = { ...COMMON, 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-cache', vary: 'cookie', etag }
   if (request.headers.get('if-none-match') === etag) return new Response(null, { status: 304, headers })
   const html = `<!doctype html>
-<html lang="en">
+<html lang="en"${hasCookie ? ' data-cookie' : ''}>
 <head>
 <meta charset="utf-8">
 <base href="${base}">
 <title>Skerry</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
+<script src="${FILES}/${begin}"></script>
 <link rel="icon" type="image/svg+xml" href="${FILES}/${icon}">
 <link rel="stylesheet" href="${FILES}/${style}">
 <script type="module" src="${FILES}/${script}"></script>

@@ -21,6 +21,7 @@ const chartQuery = z.object({
     )
     .describe('Only clusters with these ids, joined by commas'),
   labelSelector: listQuery.shape.labelSelector,
+  columns: z.enum(['true', 'false']).default('false').describe('Rows by field in `columns`, which a browser reads faster'),
   limit: z.coerce.number().int().min(1).max(CHART_LIMIT).default(CHART_LIMIT),
   continue: continueQuery,
 })
@@ -28,12 +29,13 @@ const chartQuery = z.object({
 export function chartRoutes({ store, clock, principal, authorizer }: Pick<AdminDeps, 'store' | 'clock' | 'principal' | 'authorizer'>) {
   return new Elysia({ tags: ['fleet'] }).get(
     '/chart',
-    async ({ query: { by, cluster: clusters, labelSelector, limit, continue: token }, request }) => {
+    async ({ query: { by, cluster: clusters, labelSelector, columns, limit, continue: token }, request }) => {
       const position = await store.changes.position() // before the rows are read, so that no later change is missed
       const query = {
         by,
         labels: selectorOf(labelSelector),
         clusters,
+        columns: columns === 'true',
         limit,
         after: decodeContinue(token),
         ...seenBy(authorizer, principal(request)),
@@ -41,8 +43,9 @@ export function chartRoutes({ store, clock, principal, authorizer }: Pick<AdminD
         nowMs: clock.nowMs(),
       }
       const { by: chosen, items, labels, next } = await store.queries.answer({ kind: 'chart', query }, request.signal)
-      const rest: Omit<ChartView, 'items'> = { position, by: chosen, labels, continue: encodeContinue(next) }
-      return compressed(request, `{"items":${items},${JSON.stringify(rest).slice(1)}`)
+      const rest: Omit<ChartView, 'items' | 'columns'> = { position, by: chosen, labels, continue: encodeContinue(next) }
+      const rows = columns === 'true' ? `"items":[],"columns":${items}` : `"items":${items}`
+      return compressed(request, `{${rows},${JSON.stringify(rest).slice(1)}`)
     },
     {
       query: chartQuery,

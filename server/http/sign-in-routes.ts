@@ -136,9 +136,7 @@ export function createSignInRoutes(deps: SignInRoutesDeps): (request: Request) =
   }
 
   const routes: Readonly<Record<string, Route>> = {
-    [`GET ${SIGN_IN}/providers`]: async (request) =>
-      // A browser without the cookie need not ask for its user: each visit would be a refusal in the audit log.
-      json({ items: [...providers.keys()].map((name) => ({ name })), hasCookie: cookieOf(request, sessionCookie(url())) !== null }),
+    [`GET ${SIGN_IN}/providers`]: async () => json({ items: [...providers.keys()].map((name) => ({ name })) }),
     [`GET ${SIGN_IN}/login`]: login,
     [`GET ${SIGN_IN}/callback`]: callback,
     [`POST ${SIGN_IN}/logout`]: logout,

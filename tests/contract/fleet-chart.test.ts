@@ -61,6 +61,8 @@ describe.each(STORES)('chart on $name', (kind) => {
     ])
     expect(labels).toEqual([{ key: 'region', clusters: 2, values: 2 }])
     expect((await chart(store, { clusters: [b] })).items.map(({ id }) => id)).toEqual([b])
+    const byField = await chart(store, { by: 'region', columns: true })
+    expect(byField.items as unknown).toMatchObject({ group: ['north', 'south', null], services: [2, 1, 0] })
   })
 
   test('a chart after changes says what a first one would say', async () => {

@@ -64,7 +64,7 @@ test('a file or a page that the browser has is not sent again', async () => {
 test('the scripts of the first load are at most 80 kB gzip, and all together 250 kB', async () => {
   const { ASSETS, ENTRY } = await import('../../server/dashboard/assets.ts')
   const sizeOf = (names: Iterable<string>) => [...names].reduce((sum, name) => sum + (ASSETS.get(name)?.gzip.length ?? 0), 0)
-  const first = new Set([ENTRY.script])
+  const first = new Set([ENTRY.begin, ENTRY.script])
   for (const name of first) {
     const code = Bun.gunzipSync(ASSETS.get(name)?.gzip ?? new Uint8Array())
     for (const [, other = ''] of Buffer.from(code)
@@ -75,6 +75,31 @@ test('the scripts of the first load are at most 80 kB gzip, and all together 250
   expect(sizeOf(first)).toBeGreaterThan(5_000)
   expect(sizeOf(first)).toBeLessThan(80_000)
   expect(sizeOf([...ASSETS.keys()].filter((name) => name.endsWith('.js')))).toBeLessThan(250_000)
+})
+
+test('the page says whether it was asked for with the cookie of a session, and is another one then', async () => {
+  const { dashboardAnswer } = await import('../../server/dashboard/dashboard.ts')
+  const [without, with_] = await Promise.all(
+    [false, true].map(async (hasCookie) => {
+      const answer = await dashboardAnswer(new Request('http://localhost/dashboard/'), () => hasCookie)
+      return { isSaid: (await answer?.text())?.includes('<html lang="en" data-cookie>'), etag: answer?.headers.get('etag') }
+    }),
+  )
+  expect([without?.isSaid, with_?.isSaid]).toEqual([false, true])
+  expect(without?.etag).not.toBe(with_?.etag)
+})
+
+test('the chart that a page reads has its rows by field', async () => {
+  const answer = await admin.call('GET', '/api/v1/chart?columns=true')
+  expect(answer.body).toMatchObject({ items: [], columns: { id: [], name: [], word: [], held: [] } })
+})
+
+test('the program that sends the first requests waits for no other file', async () => {
+  const { ASSETS, ENTRY } = await import('../../server/dashboard/assets.ts')
+  const code = Buffer.from(Bun.gunzipSync(ASSETS.get(ENTRY.begin)?.gzip ?? new Uint8Array())).toString()
+  expect(code).toContain('api/v1/')
+  expect(code).not.toMatch(/\bimport\b/)
+  expect(code.length).toBeLessThan(2_000)
 })
 
 test('an unknown file and a POST are refused', async () => {

@@ -2,9 +2,10 @@
 // address, whose code is loaded when it is first opened.
 
 import type { FunctionComponent } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { LocationProvider, lazy, Route, Router, useLocation } from 'preact-iso'
 import { age } from './format.ts'
+import { ClustersPage } from './pages/clusters.tsx'
 import { FleetPage } from './pages/fleet.tsx'
 import { NotFound } from './pages/not-found.tsx'
 import { NoSession, SignIn } from './pages/sign-in.tsx'
@@ -15,11 +16,11 @@ import { Rail } from './parts/rail.tsx'
 import { actionAsked } from './state/actions.ts'
 import { hurryLive, lostSinceMs } from './state/live.ts'
 import { nowMs } from './state/now.ts'
+import { nextTask } from './state/pause.ts'
 import { ROOT } from './state/place.ts'
 import { session } from './state/session.ts'
 import { text } from './words/first.ts'
 
-const ClustersPage = lazy(() => import('./pages/clusters.tsx').then((module) => module.ClustersPage))
 const ClusterPage = lazy(() => import('./pages/cluster.tsx').then((module) => module.ClusterPage))
 const ServicesPage = lazy(() => import('./pages/services.tsx').then((module) => module.ServicesPage))
 const ServicePage = lazy(() => import('./pages/service.tsx').then((module) => module.ServicePage))
@@ -39,7 +40,6 @@ const SettingsPage = lazy(() => import('./pages/settings.tsx').then((module) => 
 
 /** Code of the page of this address, fetched while the server is asked for the signed-in person. */
 const FIRST: Readonly<Record<string, { preload(): unknown }>> = {
-  clusters: ClustersPage,
   services: ServicesPage,
   repositories: RepositoriesPage,
   'needs-you': NeedsPage,
@@ -66,6 +66,7 @@ function Frame() {
   const { path } = useLocation()
   const main = useRef<HTMLElement>(null)
   const isFirst = useRef(true)
+  const hasFrame = useFrame()
   // Another page begins at its top, and the keyboard continues from there.
   useEffect(() => {
     if (isFirst.current) isFirst.current = false
@@ -79,28 +80,7 @@ function Frame() {
       </button>
       <Rail />
       <main class="main" id="main" tabIndex={-1} ref={main}>
-        <Router>
-          <Route path={ROOT} component={FleetPage} />
-          <Route path={`${ROOT}clusters`} component={ClustersPage} />
-          <Route path={`${ROOT}clusters/:cluster`} component={ClusterPage} />
-          <Route path={`${ROOT}clusters/:cluster/:project/:service`} component={PlacementPage} />
-          <Route path={`${ROOT}clusters/:cluster/history`} component={HistoryPage} />
-          <Route path={`${ROOT}clusters/:cluster/:project/:service/history`} component={HistoryPage} />
-          <Route path={`${ROOT}services`} component={ServicesPage} />
-          <Route path={`${ROOT}services/:project/:service`} component={ServicePage} />
-          <Route path={`${ROOT}services/:project/:service/render`} component={RenderPage} />
-          <Route path={`${ROOT}query`} component={QueryPage} />
-          <Route path={`${ROOT}notifications`} component={NotificationsPage} />
-          <Route path={`${ROOT}repositories`} component={RepositoriesPage} />
-          <Route path={`${ROOT}repositories/:project/:repository`} component={RepositoryPage} />
-          <Route path={`${ROOT}needs-you`} component={NeedsPage} />
-          <Route path={`${ROOT}needs-you/:id`} component={ConfirmationPage} />
-          <Route path={`${ROOT}activity`} component={ActivityPage} />
-          <Route path={`${ROOT}access`} component={AccessPage} />
-          <Route path={`${ROOT}join`} component={JoinPage} />
-          <Route path={`${ROOT}settings`} component={SettingsPage} />
-          <Route default component={NotFound} />
-        </Router>
+        {hasFrame && <Pages />}
       </main>
       <Palette />
       <LegendDialog />
@@ -110,6 +90,38 @@ function Frame() {
     </div>
   )
 }
+
+/** False for the first render: the frame around the page is drawn in one task, and the page in the next one. */
+function useFrame(): boolean {
+  const [hasFrame, setFrame] = useState(false)
+  useLayoutEffect(() => void nextTask().then(() => setFrame(true)), [])
+  return hasFrame
+}
+
+const Pages = () => (
+  <Router>
+    <Route path={ROOT} component={FleetPage} />
+    <Route path={`${ROOT}clusters`} component={ClustersPage} />
+    <Route path={`${ROOT}clusters/:cluster`} component={ClusterPage} />
+    <Route path={`${ROOT}clusters/:cluster/:project/:service`} component={PlacementPage} />
+    <Route path={`${ROOT}clusters/:cluster/history`} component={HistoryPage} />
+    <Route path={`${ROOT}clusters/:cluster/:project/:service/history`} component={HistoryPage} />
+    <Route path={`${ROOT}services`} component={ServicesPage} />
+    <Route path={`${ROOT}services/:project/:service`} component={ServicePage} />
+    <Route path={`${ROOT}services/:project/:service/render`} component={RenderPage} />
+    <Route path={`${ROOT}query`} component={QueryPage} />
+    <Route path={`${ROOT}notifications`} component={NotificationsPage} />
+    <Route path={`${ROOT}repositories`} component={RepositoriesPage} />
+    <Route path={`${ROOT}repositories/:project/:repository`} component={RepositoryPage} />
+    <Route path={`${ROOT}needs-you`} component={NeedsPage} />
+    <Route path={`${ROOT}needs-you/:id`} component={ConfirmationPage} />
+    <Route path={`${ROOT}activity`} component={ActivityPage} />
+    <Route path={`${ROOT}access`} component={AccessPage} />
+    <Route path={`${ROOT}join`} component={JoinPage} />
+    <Route path={`${ROOT}settings`} component={SettingsPage} />
+    <Route default component={NotFound} />
+  </Router>
+)
 
 /** The code of the dialogs is loaded with the first action. */
 function Actions() {

@@ -1,7 +1,7 @@
 // Every cluster with the worst words of its services, counted in one walk over an index: what a chart of the fleet is
 // drawn from.
 import { sql } from 'kysely'
-import { ANY_LABEL, type ChartCluster } from '../../../shared/model/chart.ts'
+import { ANY_LABEL, type ChartCluster, type ChartColumns } from '../../../shared/model/chart.ts'
 import { matchesSelector } from '../../../shared/model/labels.ts'
 import { livenessOf } from '../../fleet/liveness.ts'
 import { type ChartWords, counted, idsIn, wordsOf } from './chart-words.ts'
@@ -62,7 +62,7 @@ export async function readChart({ db, engine, dictionary, words: kept }: ChartSo
   return {
     by,
     labels,
-    items: JSON.stringify(items),
+    items: JSON.stringify(query.columns === true ? columnsOf(items) : items),
     count: items.length,
     next: found.length > page.length && last !== undefined ? last.name : null,
   }
@@ -101,3 +101,19 @@ function labelsOf(clusters: readonly ClusterEntry[]): FleetChart['labels'] {
     .sort((a, b) => b.clusters - a.clusters || (a.key < b.key ? -1 : 1))
     .slice(0, LABELS_MAX)
 }
+
+/** A column for each field. */
+export const columnsOf = (rows: readonly ChartCluster[]): ChartColumns => ({
+  id: rows.map(({ id }) => id),
+  name: rows.map(({ name }) => name),
+  group: rows.map(({ group }) => group),
+  word: rows.map(({ liveness }) => liveness.word),
+  lastSeenMs: rows.map(({ liveness }) => liveness.lastSeenMs),
+  sync: rows.map(({ sync }) => sync),
+  health: rows.map(({ health }) => health),
+  services: rows.map(({ services }) => services),
+  bad: rows.map(({ bad }) => bad),
+  drifts: rows.map(({ drifts }) => drifts),
+  suspended: rows.map(({ suspended }) => suspended),
+  held: rows.map(({ held }) => held),
+})

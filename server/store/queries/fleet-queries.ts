@@ -141,6 +141,8 @@ export interface ChartQuery extends Pick<ClusterFilter, 'labels'> {
   limit: number
   /** Names of suspended clusters. */
   suspended: readonly string[] | 'all'
+  /** Rows by field. */
+  columns?: boolean | undefined
   /** For liveness. */
   nowMs: number
 }
@@ -148,7 +150,7 @@ export interface FleetChart {
   /** The label of the groups. Null means none. */
   by: string | null
   labels: Array<{ key: string; clusters: number; values: number }>
-  /** JSON of an array of ChartCluster: thousands of rows cost their reader nothing until they are sent. */
+  /** JSON of ChartCluster rows, or of ChartColumns: thousands of rows cost their reader nothing until they are sent. */
   items: string
   count: number
   next: string | null

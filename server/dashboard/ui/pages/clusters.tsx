@@ -89,7 +89,6 @@ export function ClustersPage() {
   const { route } = useLocation()
   const { filters, set } = useFilters()
   const view = useListView('state')
-  useEffect(() => fleet.use(), [])
   const shown = { ...fleet.state.value, refresh: () => fleet.refresh() }
   const { q = '', state = '', labels = '', cluster: chosen = '' } = filters
   const selected = useSelected(labels)

@@ -17,7 +17,6 @@ const FEED_SHOWN = 8
 const NEEDS_SHOWN = 4
 
 export function FleetPage() {
-  useEffect(() => fleet.use(), [])
   const shown = { ...fleet.state.value, refresh: () => fleet.refresh() }
   return (
     <>

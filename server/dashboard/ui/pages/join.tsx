@@ -1,6 +1,6 @@
 // Joining a cluster in three steps: its name and labels, one command, and a mark that waits until the cluster is there.
 // The command is made by the code of `skerry cluster join-command`.
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import type { AgentSite } from '../../../../shared/install/agent-manifest.ts'
 import {
   agentUrlProblem,
@@ -373,7 +373,6 @@ function TokenForMany({ onDone }: { onDone(): void }) {
 
 /** The mark turns into the cluster when it is there. */
 function Arrival({ name }: { name: string }) {
-  useEffect(() => fleet.use(), [])
   const clusters = fleet.state.value.value?.clusters
   const here = [...(clusters?.values() ?? [])].find((one) => one.name === name)
   if (here === undefined)

@@ -13,7 +13,7 @@ export function SignIn() {
   const why = now.state === 'out' ? now.why : null
   useEffect(() => {
     document.title = `${text.signIn.title} · ${text.product}`
-    void signInOffer().then(({ providers }) => setOffered(providers))
+    void signInOffer().then(setOffered)
   }, [])
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()

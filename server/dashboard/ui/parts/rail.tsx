@@ -1,10 +1,9 @@
 // The rail of pages with their counts, and at its foot the signed-in person and whether the page is live.
 
-import { useEffect } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { number } from '../format.ts'
 import { signOut } from '../state/account.ts'
-import { fleet, numbers } from '../state/fleet.ts'
+import { numbers } from '../state/fleet.ts'
 import { connection } from '../state/live.ts'
 import { useNeeds } from '../state/needs.ts'
 import { pages, ROOT } from '../state/place.ts'
@@ -15,7 +14,6 @@ import { Icon, type IconName, Logo } from './icons.tsx'
 import { agedClass } from './states.tsx'
 
 export function Rail() {
-  useEffect(() => fleet.use(), [])
   const services = useServiceCount()
   const needs = useNeeds().total
   return (

@@ -37,36 +37,41 @@ interface RowsProps<T> {
   groupOf?(item: T): string
 }
 
-type Line<T> = { kind: 'item'; item: T; index: number } | { kind: 'head'; name: string; count: number }
+type Line<T> = { kind: 'item'; item: T } | { kind: 'head'; name: string; count: number }
 
 /** Items with the head of each group before its first one. */
-export function linesOf<T>(items: readonly T[], groupOf?: (item: T) => string): Line<T>[] {
+export function linesOf<T>(items: readonly T[], groupOf: (item: T) => string): Line<T>[] {
   const lines: Line<T>[] = []
   let head: Extract<Line<T>, { kind: 'head' }> | null = null
-  for (const [index, item] of items.entries()) {
-    if (groupOf !== undefined) {
-      const name = groupOf(item)
-      if (head === null || head.name !== name) {
-        head = { kind: 'head', name, count: 0 }
-        lines.push(head)
-      }
-      head.count += 1
+  for (const item of items) {
+    const name = groupOf(item)
+    if (head === null || head.name !== name) {
+      head = { kind: 'head', name, count: 0 }
+      lines.push(head)
     }
-    lines.push({ kind: 'item', item, index })
+    head.count += 1
+    lines.push({ kind: 'item', item })
   }
   return lines
 }
 
+/** Without groups, nothing is made of items that are not shown. */
+const linesIn = <T,>(lines: readonly Line<T>[] | null, items: readonly T[], { from, to }: Range): readonly Line<T>[] =>
+  lines?.slice(from, to) ?? items.slice(from, to).map((item) => ({ kind: 'item', item }))
+
 export const ROW_HEIGHT = 32
-/** Drawn before the height of the window is known. */
-const FIRST_ROWS = 30
+/** The title of the page, its filters and the head of the list are at least so high. */
+const ABOVE_PX = 140
+/** Drawn before the place of the list in the window is known: what a window of this height shows. */
+const firstRows = (): number => Math.ceil((window.innerHeight - ABOVE_PX) / ROW_HEIGHT)
 
 export function VirtualRows<T>(props: RowsProps<T>) {
   const { label, items, columns, keyOf, hrefOf, rowClass, chosen, onChoose, onRange, sort, onSort, groupOf } = props
   const body = useRef<HTMLDivElement>(null)
-  const lines = useMemo(() => linesOf(items, groupOf), [items, groupOf])
-  const count = lines.length
-  const [range, setRange] = useState<Range>({ from: 0, to: Math.min(count, FIRST_ROWS) })
+  const isNew = useRef(true)
+  const lines = useMemo(() => (groupOf === undefined ? null : linesOf(items, groupOf)), [items, groupOf])
+  const count = lines?.length ?? items.length
+  const [range, setRange] = useState<Range>({ from: 0, to: Math.min(count, firstRows()) })
   useLayoutEffect(() => {
     const look = () => {
       const box = body.current?.getBoundingClientRect()
@@ -75,10 +80,19 @@ export function VirtualRows<T>(props: RowsProps<T>) {
       setRange((before) => (before.from === seen.from && before.to === seen.to ? before : seen))
       onRange?.(seen)
     }
-    look()
+    // The frame needs the layout anyway; here it would be a second one. A new list shows its first rows, and the rows
+    // around them come after that frame.
+    let after: ReturnType<typeof setTimeout> | undefined
+    const frame = requestAnimationFrame(() => {
+      if (isNew.current) after = setTimeout(look)
+      else look()
+      isNew.current = false
+    })
     window.addEventListener('scroll', look, { passive: true })
     window.addEventListener('resize', look)
     return () => {
+      cancelAnimationFrame(frame)
+      clearTimeout(after)
       window.removeEventListener('scroll', look)
       window.removeEventListener('resize', look)
     }
@@ -109,7 +123,7 @@ export function VirtualRows<T>(props: RowsProps<T>) {
         </div>
       </div>
       <div class="rows-body" role="rowgroup" ref={body} style={{ height: `${count * ROW_HEIGHT}px` }}>
-        {lines.slice(range.from, range.to).map((line, offset) => {
+        {linesIn(lines, items, range).map((line, offset) => {
           const index = range.from + offset
           const place = { transform: `translateY(${index * ROW_HEIGHT}px)` }
           if (line.kind === 'head')

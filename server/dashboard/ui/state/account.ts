@@ -3,11 +3,12 @@ import { effect } from '@preact/signals'
 import type { logoutAnswerSchema, signInLinkTokenSchema } from '../../../../shared/model/sign-in.ts'
 import { text } from '../words/first.ts'
 import { call, send } from './api.ts'
-import { forgetFleet, hurryFleet } from './fleet.ts'
+import { authorization, forgetToken, hasCredential, keepToken, takeCode } from './credential.ts'
+import { followFleet, forgetFleet, hurryFleet } from './fleet.ts'
 import { startLive, stopLive } from './live.ts'
 import { serverUrl } from './place.ts'
 import { forgetResources, openResources, refusalOf } from './resource.ts'
-import { authorization, forgetToken, keepToken, session, takeCode } from './session.ts'
+import { session } from './session.ts'
 
 /** `redirect`: the page of the provider that ends its own session. */
 type SignInLinkToken = (typeof signInLinkTokenSchema)['_output']
@@ -36,7 +37,7 @@ export async function openSession(refused: string): Promise<string | null> {
       return why
     }
   }
-  if (!('authorization' in authorization()) && !(await signInOffer()).hasCookie) {
+  if (!hasCredential()) {
     session.value = { state: 'out', why: null }
     return null
   }
@@ -45,6 +46,7 @@ export async function openSession(refused: string): Promise<string | null> {
     const person = await call('GET /whoami')
     openResources()
     session.value = { state: 'in', person }
+    followFleet()
     startLive()
     return null
   } catch (error) {
@@ -91,25 +93,17 @@ export async function signOut(): Promise<void> {
   }
 }
 
-interface Offer {
-  /** None: the server has no sign-in by a provider. */
-  providers: Provider[]
-  /** The browser sends the cookie of a session, which may have ended. */
-  hasCookie: boolean
-}
-
-export async function signInOffer(): Promise<Offer> {
-  const nothing = { providers: [], hasCookie: false }
+/** None: the server has no sign-in by a provider. */
+export async function signInOffer(): Promise<Provider[]> {
   try {
     const response = await fetch(serverUrl('auth/providers'), { headers: { accept: 'application/json' } })
-    if (!response.ok || !(response.headers.get('content-type') ?? '').includes('json')) return nothing
-    const { items = [], hasCookie = false } = (await response.json()) as { items?: Array<{ name: string }>; hasCookie?: boolean }
-    const providers = items.map(({ name }) => ({
+    if (!response.ok || !(response.headers.get('content-type') ?? '').includes('json')) return []
+    const { items = [] } = (await response.json()) as { items?: Array<{ name: string }> }
+    return items.map(({ name }) => ({
       name,
       url: serverUrl(`auth/login?${new URLSearchParams({ provider: name, next: location.pathname + location.search })}`),
     }))
-    return { providers, hasCookie }
   } catch {
-    return nothing
+    return []
   }
 }

@@ -9,8 +9,10 @@ import {
 } from '../../../../client/client.ts'
 import type { Route, Routes } from '../../../../client/routes.ts'
 import { text } from '../words/first.ts'
+import { authorization } from './credential.ts'
+import { takeSent } from './first-requests.ts'
 import { serverUrl } from './place.ts'
-import { authorization, session } from './session.ts'
+import { session } from './session.ts'
 
 export interface Refusal {
   status: number
@@ -31,7 +33,11 @@ export class ApiError extends Error {
 export type { Query, Route }
 
 /** Addresses are those of the page. */
-const client = createSkerryClient({ url: '', authorization: () => authorization()['authorization'] ?? null })
+const client = createSkerryClient({
+  url: '',
+  authorization: () => authorization()['authorization'] ?? null,
+  fetch: (url, init) => takeSent(url, init) ?? fetch(url, init),
+})
 
 export const apiPath = (path: string, query: Query = {}): string => `${serverUrl(`api/v1${path}`)}${queryText(query)}`
 

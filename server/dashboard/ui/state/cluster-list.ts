@@ -1,5 +1,5 @@
-// The rows of the list of clusters: filtered, sorted and grouped from what the chart has read. Pure.
-import type { ChartCluster } from '../../../../shared/model/chart.ts'
+// The rows of the list of clusters: made from the columns of the chart, filtered, sorted and grouped. Pure.
+import type { ChartCluster, ChartColumns, ChartView } from '../../../../shared/model/chart.ts'
 import type { SortBy } from './list-view.ts'
 import { type Mark, markOfCluster } from './mark-of.ts'
 
@@ -49,3 +49,22 @@ export function groupClusters(sorted: readonly ChartCluster[]): readonly ChartCl
     .sort(([a], [b]) => Number(a === null) - Number(b === null) || ((a ?? '') < (b ?? '') ? -1 : 1))
     .flatMap(([, some]) => some)
 }
+
+/** The rows themselves, if the server sends no columns. */
+export const rowsOf = ({ items, columns }: Pick<ChartView, 'items' | 'columns'>): readonly ChartCluster[] =>
+  columns === undefined ? items : columns.id.map((id, at) => rowAt(columns, id, at))
+
+/** Columns have equal lengths; what is missing in a damaged one is not known. */
+const rowAt = (of: ChartColumns, id: string, at: number): ChartCluster => ({
+  id,
+  name: of.name[at] ?? '',
+  group: of.group[at] ?? null,
+  liveness: { word: of.word[at] ?? 'Offline', lastSeenMs: of.lastSeenMs[at] ?? null },
+  sync: of.sync[at] ?? null,
+  health: of.health[at] ?? null,
+  services: of.services[at] ?? 0,
+  bad: of.bad[at] ?? 0,
+  drifts: of.drifts[at] ?? 0,
+  suspended: of.suspended[at] ?? false,
+  held: of.held[at] ?? false,
+})

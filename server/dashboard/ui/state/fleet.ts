@@ -1,17 +1,17 @@
 // All clusters as small rows: what the chart and its numbers are made of. Read whole once; after that only clusters
 // that changed are read again.
 import { computed, signal } from '@preact/signals'
-import type { ANY_LABEL as ANY, ChartCluster, ChartView } from '../../../../shared/model/chart.ts'
+import type { ChartCluster, ChartView } from '../../../../shared/model/chart.ts'
 import { call } from './api.ts'
+import { rowsOf } from './cluster-list.ts'
+import { ANY_LABEL, chosenGroup, keepGroup } from './first-requests.ts'
 import { awaitPosition, type Change, onChanges, onReturn } from './live.ts'
 import { MARKS_BY_URGENCY, type Mark, markOfCluster } from './mark-of.ts'
+import { nextTask } from './pause.ts'
 import { LiveResource } from './resource.ts'
 
-const GROUP_KEY = 'skerry-group-by'
 /** Above it, all of them are read again: one request instead of many. */
 const SINGLE_MAX = 300
-/** As long as the person has not chosen a label, the server does. */
-const ANY_LABEL: typeof ANY = '*'
 
 export interface Fleet {
   clusters: Map<string, ChartCluster>
@@ -20,7 +20,7 @@ export interface Fleet {
   by: string | null
 }
 
-export const groupBy = signal<string | null>(localStorage.getItem(GROUP_KEY))
+export const groupBy = signal<string | null>(chosenGroup())
 
 let current: Fleet | null = null
 let pending: Set<string> | 'all' = 'all'
@@ -34,9 +34,10 @@ async function read(signal: AbortSignal): Promise<Fleet> {
       if (asked.size === 0) return current
       const answer = await chart({ by: current.by, cluster: [...asked].join(',') }, signal)
       const clusters = new Map(current.clusters)
-      const told = new Set(answer.items.map(({ id }) => id))
+      const rows = rowsOf(answer)
+      const told = new Set(rows.map(({ id }) => id))
       for (const id of asked) if (!told.has(id)) clusters.delete(id)
-      for (const cluster of answer.items) clusters.set(cluster.id, cluster)
+      for (const cluster of rows) clusters.set(cluster.id, cluster)
       current = { clusters, labels: answer.labels, by: answer.by }
       return current
     }
@@ -45,11 +46,15 @@ async function read(signal: AbortSignal): Promise<Fleet> {
     early = null
     let answer = await first
     for (;;) {
-      for (const cluster of answer.items) clusters.set(cluster.id, cluster)
+      await nextTask() // parsing was one task
+      for (const cluster of rowsOf(answer)) {
+        clusters.set(cluster.id, cluster)
+        markOfCluster(cluster) // is kept for drawing
+      }
       if (answer.continue === null) break
       answer = await chart({ by, continue: answer.continue }, signal)
     }
-    await nextTask() // parsing was one task, drawing is another one
+    await nextTask() // drawing is another one
     signal.throwIfAborted() // the session ended meanwhile
     current = { clusters, labels: answer.labels, by: answer.by }
     return current
@@ -60,17 +65,8 @@ async function read(signal: AbortSignal): Promise<Fleet> {
   }
 }
 
-const nextTask = (): Promise<void> =>
-  new Promise((resolve) => {
-    const { port1, port2 } = new MessageChannel()
-    port1.onmessage = () => {
-      port1.close()
-      resolve()
-    }
-    port2.postMessage(null)
-  })
-
-const chart = (query: Record<string, string | null>, signal: AbortSignal) => call('GET /chart', { query, signal })
+const chart = (query: Record<string, string | null>, signal: AbortSignal) =>
+  call('GET /chart', { query: { columns: 'true', ...query }, signal })
 
 export const fleet = new LiveResource<Fleet>(read)
 
@@ -88,8 +84,14 @@ export function hurryFleet(): void {
   early = (by) => (by === asked ? answer : null)
 }
 
+/** For as long as the session lasts, because every page shows a part of it. Begins before the first page is drawn. */
+export function followFleet(): void {
+  stopFollowing ??= fleet.use()
+}
+let stopFollowing: (() => void) | null = null
+
 export function chooseGroup(key: string): void {
-  localStorage.setItem(GROUP_KEY, key)
+  keepGroup(key)
   showGroup(key)
 }
 
@@ -101,6 +103,8 @@ export function showGroup(key: string): void {
 }
 
 export function forgetFleet(): void {
+  stopFollowing?.()
+  stopFollowing = null
   early = null
   current = null
   pending = 'all'
