@@ -86,7 +86,11 @@ export const ACTED: Readonly<Record<string, Acted>> = {
 const nothing = (page: Page) =>
   page.route(API, (route) => {
     const url = route.request().url()
-    const more = url.includes('/chart') ? { by: null, labels: [] } : url.includes('/attention') ? { counts: {}, total: 0 } : {}
+    const more = url.includes('/chart')
+      ? { by: null, labels: [], columns: undefined }
+      : url.includes('/attention')
+        ? { counts: {}, total: 0 }
+        : {}
     return json(route, 200, { items: [], continue: null, rows: [], columns: [], ...more })
   })
 

@@ -187,6 +187,24 @@ test('the keyboard alone is enough to sign in, filter, open, suspend with a reas
   await context.close()
 })
 
+test.each([
+  ['clusters', 360],
+  ['clusters', 1280],
+  ['services', 360],
+  ['services', 640],
+])('the menu of the list %s is whole in a window of %d px', async (path, width) => {
+  await page.setViewportSize({ width, height: 800 })
+  await open(path)
+  await page.waitForSelector('.rows-body [data-row="0"]')
+  await page.click('summary:has-text("View")')
+  const whole = () => {
+    const box = document.querySelector('.menu[open] .menu-body')?.getBoundingClientRect()
+    return box !== undefined && box.left >= 0 && box.right <= window.innerWidth
+  }
+  await page.waitForFunction(whole, null, { timeout: 5_000 })
+  await page.setViewportSize({ width: 1280, height: 900 })
+})
+
 test('a text that is cut off is shown in full beside the row that has the keyboard', async () => {
   await page.setViewportSize({ width: 700, height: 900 })
   await open('services?state=failing')
@@ -196,6 +214,24 @@ test('a text that is cut off is shown in full beside the row that has the keyboa
   expect(await page.locator('.full-text').textContent()).toContain(whole ?? 'no message')
   await page.keyboard.press('Escape')
   await page.waitForSelector('.full-text', { state: 'detached' })
+  await page.setViewportSize({ width: 1280, height: 900 })
+})
+
+test('in a dialog, the whole text of the option that has the keyboard lies above the dialog', async () => {
+  await page.setViewportSize({ width: 200, height: 800 })
+  await open('')
+  await page.waitForSelector('.chart a[data-id]')
+  await page.keyboard.press('/')
+  await page.keyboard.type('suspend engine-telemetry')
+  await page.waitForSelector('dialog[open] [role=option] >> text=engine-telemetry')
+  await page.keyboard.press('ArrowUp') // the list is a circle
+  await page.keyboard.press('ArrowDown')
+  const shown = page.locator('.full-text:popover-open')
+  await shown.waitFor()
+  const label = await page.locator('[role=option][aria-selected=true] .clip').first().textContent()
+  expect([label?.includes('engine-telemetry'), (await shown.textContent())?.includes(label ?? '?')]).toEqual([true, true])
+  await page.keyboard.press('Escape')
+  await shown.waitFor({ state: 'detached' })
   await page.setViewportSize({ width: 1280, height: 900 })
 })
 
@@ -223,8 +259,7 @@ test('below a path of a proxy every page has its files, links and live changes',
   await other.goto(`http://127.0.0.1:${proxy.port}${prefix}/`)
   await other.waitForSelector('.chart a[data-id]')
   await other.click(`.chart a[aria-label^="${good},"]`)
-  await other.waitForSelector('main a[href$="/shop/web"]')
-  await other.click('main a[href$="/shop/web"]')
+  await other.click(`main a[href$="/${good}/shop/web"]`)
   await other.waitForSelector('.object-row')
   expect(new URL(other.url()).pathname).toBe(`${prefix}/dashboard/clusters/${good}/shop/web`)
   await other.reload()
@@ -240,6 +275,7 @@ test('times are those of the zone of the reader, and the absolute one is in the 
   const context = await browser.context({ token: demo.fleet.token, timezoneId: 'Asia/Kathmandu' })
   const other = await context.newPage()
   await open(`clusters/${good}/shop/web`, other)
+  await other.locator('main time').first().hover()
   await other.waitForSelector('main time[title*="GMT+5:45"]')
   await context.close()
 })

@@ -6,7 +6,7 @@ import { spokenOf } from '../../server/dashboard/ui/state/actions.ts'
 import { filterClusters, groupClusters, sortClusters } from '../../server/dashboard/ui/state/cluster-list.ts'
 import { byUrgency, MARKS, markOfCluster, markOfWords, seenOf, serviceSeen } from '../../server/dashboard/ui/state/mark-of.ts'
 import { newestLines } from '../../server/dashboard/ui/state/newest-lines.ts'
-import { groupsOfObjects, mayOwn, objectSeen } from '../../server/dashboard/ui/state/object-tree.ts'
+import { groupsOfObjects, mayOwn, objectSeen, saidOf } from '../../server/dashboard/ui/state/object-tree.ts'
 import { AROUND, windowOf } from '../../server/dashboard/ui/state/window-of.ts'
 import type { ChartCluster } from '../../shared/model/chart.ts'
 import type { ObjectView } from '../../shared/model/views.ts'
@@ -132,6 +132,14 @@ test.each([
 })
 
 const log = (text: string): AnswerLine => ({ t: 'log', pod: 'p', container: 'c', text })
+test.each([
+  ['Deployment', 'shop', 'web', 'Deployment shop/web: 1 of 2 Pods is ready', '1 of 2 Pods is ready'],
+  ['Namespace', '', 'shop', 'Namespace shop: terminating', 'terminating'],
+  ['Deployment', 'shop', 'web', 'Deployment shop/web-2: not ready', 'Deployment shop/web-2: not ready'],
+])('a row does not repeat the name of its object: %s %s/%s', (kind, namespace, name, message, shown) => {
+  expect(saidOf({ group: '', kind, namespace, name }, message)).toBe(shown)
+})
+
 test('of a log only the newest lines and characters are kept, however long a piece is', () => {
   const whole = log('3\n4\n')
   const lines = (kept: AnswerLine[]) => kept.map((one) => (one.t === 'log' ? one.text : one.t))

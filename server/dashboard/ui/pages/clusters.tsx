@@ -34,7 +34,7 @@ const columnsBy = (group: string | null): ReadonlyArray<Column<ChartCluster>> =>
     sort: 'services',
     width: 'minmax(0, 1.4fr)',
     weight: 2,
-    cell: ({ bad, services }) => text.fleet.servicesOf(bad, services),
+    cell: ({ bad, services }) => text.fleet.syncOf(bad, services),
   },
   {
     key: 'group',

@@ -1,6 +1,7 @@
 // The whole text of what is cut off in the row, the entry or the button that has the keyboard. A pointer has the title
 // of each text, and a screen reader reads all of it anyway.
-import { useEffect, useState } from 'preact/hooks'
+// In a list whose field keeps the keyboard (the palette), the option that it points at counts.
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 
 interface Place {
   style: { left: number; top?: number; bottom?: number }
@@ -14,12 +15,21 @@ const ROOM = 160
 
 export function FullText() {
   const [place, setPlace] = useState<Place | null>(null)
+  const card = useRef<HTMLDivElement>(null)
+  // Above an open dialog, which lies above everything that was there before it.
+  useLayoutEffect(() => {
+    if (card.current?.matches(':popover-open')) card.current.hidePopover()
+    card.current?.showPopover()
+  }, [place])
   useEffect(() => {
-    const show = ({ target }: FocusEvent) => {
+    const look = (target: EventTarget | null) =>
       setPlace(target instanceof HTMLElement && target.matches(':focus-visible') ? placeOf(target) : null)
-    }
+    const show = ({ target }: FocusEvent) => look(target)
     const hide = () => setPlace(null)
-    const onKey = ({ key }: KeyboardEvent) => key === 'Escape' && hide()
+    const onKey = ({ key, target }: KeyboardEvent) => {
+      if (key === 'Escape') hide()
+      else if (pointedBy(target) !== null) requestAnimationFrame(() => look(target)) // it has moved by then
+    }
     document.addEventListener('focusin', show)
     document.addEventListener('focusout', hide)
     document.addEventListener('keydown', onKey)
@@ -34,7 +44,7 @@ export function FullText() {
   if (place === null) return null
   const { style, texts } = place
   return (
-    <div class="card full-text" aria-hidden="true" style={style}>
+    <div class="card full-text" popover="manual" aria-hidden="true" style={style} ref={card}>
       {texts.map((one) => (
         <span key={one}>{one}</span>
       ))}
@@ -42,9 +52,15 @@ export function FullText() {
   )
 }
 
+/** The option that a field points at. Null if it points at none. */
+function pointedBy(field: EventTarget | null): HTMLElement | null {
+  const id = field instanceof HTMLElement ? field.getAttribute('aria-activedescendant') : null
+  return id === null ? null : document.getElementById(id)
+}
+
 /** Null if nothing is cut off there. */
 function placeOf(focused: HTMLElement): Place | null {
-  const whole = focused.closest<HTMLElement>('[role=row], li') ?? focused
+  const whole = pointedBy(focused) ?? focused.closest<HTMLElement>('[role=row], li') ?? focused
   const cut = [whole, ...whole.querySelectorAll<HTMLElement>('.clip, .what, [title]')].filter(isCut)
   if (cut.length === 0) return null
   const texts = new Set(cut.map((one) => (one.title || one.textContent || '').trim()).filter(Boolean))

@@ -48,7 +48,9 @@ export function ObjectPanel({ at, of, object, tab, onTab, away }: PanelProps) {
       <div class="row spread object-title">
         <div>
           <h3 class="mono">{of.name}</h3>
-          <p class="small muted">{[of.namespace, of.group].filter(Boolean).join(' · ')}</p>
+          <p class="small muted">
+            {[of.namespace && more.ask.namespace(of.namespace), of.group && more.ask.group(of.group)].filter(Boolean).join(' · ')}
+          </p>
         </div>
         {canRestart(of) && away === null && (
           <ActionButton

@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks'
 import { type AskedRef, type At, linesOf, useAnswer, within } from '../state/ask.ts'
 import { markOfWords, type Seen } from '../state/mark-of.ts'
-import { mayOwn, type ObjectGroup, objectSeen, refKey, refOf } from '../state/object-tree.ts'
+import { mayOwn, type ObjectGroup, objectSeen, refKey, refOf, saidOf } from '../state/object-tree.ts'
 import type { ObjectView } from '../state/reads.ts'
 import { text } from '../words/first.ts'
 import { more } from '../words/later.ts'
@@ -128,7 +128,7 @@ function Row({ of, seen, said, isChosen, onChoose, depth = 0 }: RowProps) {
         {of.name}
       </span>
       <span class="muted clip why" title={said}>
-        {said}
+        {saidOf(of, said)}
       </span>
       <span class="hidden">{seenWord(seen)}</span>
     </button>

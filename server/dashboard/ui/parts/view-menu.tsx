@@ -17,8 +17,13 @@ interface MenuProps<T> {
   groups: ReadonlyArray<{ key: string; label: string }>
 }
 
+/** The width of the open menu, and some room beside it. */
+const WIDTH = 300
+
 export function ViewMenu<T>({ list, view, columns, groups }: MenuProps<T>) {
   const menu = useRef<HTMLDetailsElement>(null)
+  /** It opens to the left, because there is no room to the right of the button. */
+  const [isEnd, setEnd] = useState(false)
   const shown = chosenColumns(columns, view.columns)
   const toggle = (key: string) => {
     const keys = shown.map((column) => column.key)
@@ -28,6 +33,7 @@ export function ViewMenu<T>({ list, view, columns, groups }: MenuProps<T>) {
     <details
       class="menu"
       ref={menu}
+      onToggle={({ currentTarget }) => setEnd(currentTarget.getBoundingClientRect().left + WIDTH > window.innerWidth)}
       onKeyDown={(event) => {
         if (event.key !== 'Escape' || menu.current === null) return
         event.stopPropagation()
@@ -36,7 +42,7 @@ export function ViewMenu<T>({ list, view, columns, groups }: MenuProps<T>) {
       }}
     >
       <summary class="button">{words.title}</summary>
-      <div class="menu-body stack wide">
+      <div class={`menu-body stack wide ${isEnd ? 'is-end' : ''}`}>
         {groups.length > 0 && (
           <label>
             {words.group}

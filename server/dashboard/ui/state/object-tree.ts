@@ -8,6 +8,13 @@ import { byUrgency, type Mark, markOfWords, type Seen, seenOf } from './mark-of.
 export const refKey = ({ group, kind, namespace, name }: AskedRef): string => `${group}/${kind}/${namespace}/${name}`
 export const refOf = ({ group, kind, namespace, name }: AskedRef): AskedRef => ({ group, kind, namespace, name })
 
+/** The message about an object, without its name at the beginning: its row begins with that, and would have no room for
+ *  the rest. */
+export function saidOf({ kind, namespace, name }: AskedRef, message: string): string {
+  const own = `${kind} ${[namespace, name].filter(Boolean).join('/')}: `
+  return message.startsWith(own) ? message.slice(own.length) : message
+}
+
 /** Null if the text is not the key of an object. */
 export function parseRefKey(key: string): AskedRef | null {
   const [group, kind, namespace, name, ...rest] = key.split('/')

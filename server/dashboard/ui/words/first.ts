@@ -99,6 +99,9 @@ export const text = {
         : bad === 0
           ? `${count(total, 'service')}, all in sync`
           : `${number(bad)} of ${count(total, 'service')} not in sync`,
+    /** In a column that is called Services. */
+    syncOf: (bad: number, total: number) =>
+      total === 0 ? 'none' : bad === 0 ? `${number(total)}, all in sync` : `${number(bad)} of ${number(total)} not in sync`,
     lastKnown: (what: string) => `last known: ${what}`,
   },
   clusters: {

@@ -117,6 +117,8 @@ export const more = {
   },
   ask: {
     tabs: { state: 'State', diff: 'Diff', events: 'Events', logs: 'Logs', yaml: 'YAML' },
+    namespace: (name: string) => `namespace ${name}`,
+    group: (name: string) => `API group ${name}`,
     again: 'Read again',
     cut: 'The answer reached its limit and was cut.',
     masked: (n: number) => `${count(n, 'value')} hidden`,
