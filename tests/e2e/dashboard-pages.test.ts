@@ -222,14 +222,16 @@ test('in a dialog, the whole text of the option that has the keyboard lies above
   await open('')
   await page.waitForSelector('.chart a[data-id]')
   await page.keyboard.press('/')
-  await page.keyboard.type('suspend engine-telemetry')
-  await page.waitForSelector('dialog[open] [role=option] >> text=engine-telemetry')
-  await page.keyboard.press('ArrowUp') // the list is a circle
-  await page.keyboard.press('ArrowDown')
+  await page.keyboard.type('web')
+  await page.waitForSelector('dialog[open] [role=option] small')
   const shown = page.locator('.full-text:popover-open')
-  await shown.waitFor()
-  const label = await page.locator('[role=option][aria-selected=true] .clip').first().textContent()
-  expect([label?.includes('engine-telemetry'), (await shown.textContent())?.includes(label ?? '?')]).toEqual([true, true])
+  for (let tries = 0; tries < 20 && (await shown.count()) === 0; tries++) {
+    await page.keyboard.press('ArrowDown')
+    await page.waitForTimeout(50)
+  }
+  const texts = await page.locator('[role=option][aria-selected=true] .clip').allTextContents()
+  const whole = (await shown.textContent()) ?? ''
+  expect(texts.some((text) => whole.includes(text))).toBe(true)
   await page.keyboard.press('Escape')
   await shown.waitFor({ state: 'detached' })
   await page.setViewportSize({ width: 1280, height: 900 })
