@@ -3,12 +3,13 @@
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 import { decodeRenderedSet } from '../desired/rendered-set.ts'
+import type { DesiredService } from '../fleet/records.ts'
 import { renderedFor, type TargetCluster, withDestinations } from '../fleet/targeting.ts'
 import { createSlots } from '../render/sandbox/slots.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { Store } from '../store/store.ts'
 import { readProject } from './projects.ts'
-import { goodRenders } from './render/rendering.ts'
+import { goodRenders, type Rendering } from './render/rendering.ts'
 import type { ServiceRenderer } from './render/service-render.ts'
 
 /** Lower goes first; equal ones may go together. */
@@ -32,9 +33,10 @@ export interface RankedService {
 }
 
 /**
- * By rank, at the commit that was read last. All of them are rendered by then, and the renders are kept for the
- * following reconciliations: between the ranks no slow work is left. A single one is not rendered: its reconciliation
- * does that.
+ * By rank, at the commit that was read last. A service that no cluster holds loses nothing, so its rank needs no
+ * render: a thousand new services are looked at once, by their reconciliations. If any service has a later rank, all
+ * of them are rendered here, and the renders are kept for the following reconciliations: between the ranks no slow work
+ * is left. A single service is not rendered here.
  */
 export async function rankServices<One extends RankedService>(
   deps: PublishOrderDeps,
@@ -47,24 +49,32 @@ export async function rankServices<One extends RankedService>(
   // The service's own reconciliation reports the reason of a failure.
   const rankOf = (one: One) => slots.run(() => rankService(deps, one, clusters).catch(() => 0 as const))
   const ranks = await Promise.all(services.map(rankOf))
-  return ([0, 1, 2] as const).map((rank) => services.filter((_, index) => ranks[index] === rank))
+  const fresh = services.filter((_, index) => ranks[index] === null)
+  if (ranks.some((rank) => rank !== null && rank > 0))
+    await Promise.all(fresh.map((one) => slots.run(() => renderFor(deps, one, clusters, []).catch(() => null))))
+  return ([0, 1, 2] as const).map((rank) => services.filter((_, index) => (ranks[index] ?? 0) === rank))
 }
 
-async function rankService(
-  { store, content, renderer }: PublishOrderDeps,
+async function renderFor(
+  { store, renderer }: PublishOrderDeps,
   { id, spec }: RankedService,
   clusters: readonly TargetCluster[],
-): Promise<PublishRank> {
-  const current = await store.desiredOfService(id)
-  const rendering = await renderer.render(
-    id,
-    spec,
-    renderedFor(withDestinations(spec.targets, await readProject(store, id.project)), clusters, current),
-  )
+  current: readonly DesiredService[],
+): Promise<Rendering> {
+  const targets = withDestinations(spec.targets, await readProject(store, id.project))
+  return renderer.render(id, spec, renderedFor(targets, clusters, current))
+}
+
+/** Null for a service that no cluster holds; it was not rendered. */
+async function rankService(deps: PublishOrderDeps, one: RankedService, clusters: readonly TargetCluster[]): Promise<PublishRank | null> {
+  const current = await deps.store.desiredOfService(one.id)
+  const sets = new Set(current.flatMap(({ setSha }) => (setSha === null ? [] : [setSha])))
+  if (sets.size === 0) return null
+  const rendering = await renderFor(deps, one, clusters, current)
   if (rendering.kind !== 'good') return 0 // nothing of it changes
   const held = new Set<string>()
-  for (const setSha of new Set(current.map((row) => row.setSha))) {
-    const bytes = setSha === null ? null : await content.get(setSha)
+  for (const setSha of sets) {
+    const bytes = await deps.content.get(setSha)
     if (bytes !== null) for (const rowId of decodeRenderedSet(bytes).keys()) held.add(rowId)
   }
   const wanted = new Set<string>() // of all its variants: an object moves in the one cluster or in the other

@@ -148,10 +148,8 @@ export class LastDependencies {
   }
 
   /** Where it looked last it will look again: that is read at once. */
-  async ahead(id: ServiceId, sources: readonly ServiceSource[]): Promise<void> {
-    const files = this.readTimesOf(id)?.files ?? []
-    for (const [index, { opened }] of sources.entries())
-      await opened.tree.ahead?.(files.flatMap(({ source, path }) => (source === index ? [path] : [])))
+  ahead(id: ServiceId, sources: readonly ServiceSource[]): Promise<void> {
+    return readAhead(sources, this.readTimesOf(id)?.files ?? [])
   }
 
   isLacking(id: ServiceId): boolean {
@@ -257,6 +255,12 @@ export class LastDependencies {
     const result = key === null ? null : this.peek(key)
     return result?.kind === 'rendered' ? result.objects : null
   }
+}
+
+/** Content ids that are asked for next, with one question to each source. */
+export async function readAhead(sources: readonly ServiceSource[], files: ReadonlyArray<{ source: number; path: string }>): Promise<void> {
+  for (const [index, { opened }] of sources.entries())
+    await opened.tree.ahead?.(files.flatMap(({ source, path }) => (source === index ? [path] : [])))
 }
 
 /** Files and clusters that are remembered, of all services together: 100 bytes each. */

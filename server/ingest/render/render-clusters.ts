@@ -26,6 +26,8 @@ export interface ClusterRun extends DependedOn {
   lastingSpec: string
   inForce: InForce
   render(subject: Subject): Promise<PipelineOutcome>
+  /** Reads the content ids that `fileId` is asked for next. Absent means that each is read by itself. */
+  filesAhead?(files: Places['files']): Promise<void>
 }
 
 /** Where a render looked. */
@@ -186,6 +188,7 @@ class ClusterRenders {
     const subject = { cluster, settings: this.values.settingsOf(cluster), facts: this.values.factsOf(cluster) }
     const { result: rendered, reads, late } = await this.run.render(subject)
     this.renders += 1
+    await this.run.filesAhead?.(reads.dependencies.filter(isFile))
     await pace()
     const { isWhole, ...end } = await this.place(cluster, from, reads.dependencies)
     const tool = await this.values.changedTool(reads.inputs)

@@ -24,7 +24,7 @@ import type { ContentSource, ContentSources, OriginAnswer, RenderRequest, Render
 import type { BasesOfPass, RemoteBases } from '../remote-bases.ts'
 import { NO_FACTS, type RenderCluster } from './dependency-values.ts'
 import { inForceOf } from './in-force.ts'
-import { LastDependencies, lastDependenciesOf } from './last-dependencies.ts'
+import { LastDependencies, lastDependenciesOf, readAhead } from './last-dependencies.ts'
 import { LateRenders } from './late-renders.ts'
 import { type OpenSourcesDeps, openSources } from './open-sources.ts'
 import { type ClusterOutcomes, renderClusters, type Subject } from './render-clusters.ts'
@@ -260,7 +260,7 @@ export class ServiceRenderer {
         siteNames: site.names,
         tools,
         render: (subject) => this.runOne(run, subject, tools),
-        ...{ configs, fileId, factsOf, baseOf: bases?.valueOf },
+        ...{ configs, fileId, factsOf, baseOf: bases?.valueOf, filesAhead: (files) => readAhead(sources, files).catch(() => {}) },
         sopsVersion: this.deps.sopsVersion?.(id.project) ?? '',
       },
       isNone ? [] : ready.length === 0 ? [null] : ready,
