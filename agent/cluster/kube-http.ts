@@ -1,7 +1,7 @@
 // HTTP to one API server on its own Bun.FetchSession, with rotating credentials, deadlines and a limit of requests in
 // flight. It knows nothing of resources. It verifies certificates unless the kubeconfig turns that off.
 import { AppError } from '../../shared/protocol/error.ts'
-import type { Clock } from '../../shared/runtime/clock.ts'
+import { type Clock, OVER } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { failureOf, unreachable } from './api-failure.ts'
@@ -234,9 +234,6 @@ function openSession({ tls }: KubeAccess, proxyUrl: string | undefined): Bun.Fet
     proxy: proxyUrl ?? false,
   })
 }
-
-/** The reason of an abort. Without one, each abort creates a DOMException with a stack. */
-const OVER = 'over'
 
 interface Deadline {
   signal: AbortSignal

@@ -4,7 +4,7 @@
 
 import { exhaustive } from '../../shared/runtime/assert.ts'
 import { backoffMs } from '../../shared/runtime/backoff.ts'
-import type { Clock } from '../../shared/runtime/clock.ts'
+import { type Clock, OVER } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
@@ -315,7 +315,7 @@ class Watch {
       },
     )
     const result = await Promise.race([read, silent])
-    timer.abort()
+    timer.abort(OVER)
     return result
   }
 

@@ -8,8 +8,10 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 
 /** A metered link without a budget of its own: about ten times what an idle agent needs in a day. */
 export const DAILY_BYTES_METERED = 1_000_000
-/** At most so much is forgotten by a kill. */
+/** At most so much is forgotten by a kill… */
 const WRITE_AFTER_BYTES = 4_096
+/** …or this part of the day, so that an agent with much traffic does not write a file for each request. */
+const WRITE_AFTER_PART = 1 / 256
 
 const daySchema = z.object({ day: z.string(), bytes: z.number().int().nonnegative() })
 export type Day = z.infer<typeof daySchema>
@@ -55,7 +57,7 @@ export function createTrafficDay({ path, budgetBytes, clock }: { path: string | 
       const { day, bytes: before } = today()
       held = { day, bytes: before + bytes }
       unwritten += bytes
-      if (unwritten >= WRITE_AFTER_BYTES) flush()
+      if (unwritten >= Math.max(WRITE_AFTER_BYTES, held.bytes * WRITE_AFTER_PART)) flush()
     },
     flush,
   }

@@ -18,6 +18,9 @@ export interface Clock {
  */
 const TIMER_MS_MAX = 2 ** 31 - 1
 
+/** The reason to abort a signal that only ends a wait. Without one, each abort creates a DOMException with a stack. */
+export const OVER = 'over'
+
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => Math.floor(performance.now()),

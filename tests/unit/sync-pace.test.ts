@@ -166,6 +166,17 @@ describe('SY6 the budget of a day', () => {
     await clock.advance(2 * 3_600_000)
     expect([again.today(), again.exceeded()]).toEqual([{ day: dayOf(clock.nowMs()), bytes: 0 }, false])
   })
+  test('a day of much traffic is written after a part of it, not for each request', () => {
+    const clock = createVirtualClock(Date.parse('2026-11-21T22:00:00Z'))
+    const path = join(tempDir(), 'traffic.json')
+    const day = createTrafficDay({ path, budgetBytes: 0, clock })
+    const written = () => createTrafficDay({ path, budgetBytes: 0, clock }).today().bytes
+    day.add(100_000_000)
+    day.add(300_000)
+    expect(written()).toBe(100_000_000)
+    day.add(100_000)
+    expect(written()).toBe(100_400_000)
+  })
   test('a budget of 0 is none, and a broken file is a day that begins', () => {
     const path = join(tempDir(), 'traffic.json')
     writeFileSync(path, '{"day":1')

@@ -1,7 +1,7 @@
 // The place of one worker process: it starts the process, gives it jobs, and replaces it when it ended or holds too
 // much memory. A job that ignores its deadline ends the process, so that it cannot go on unseen.
 import { AppError } from '../../../shared/protocol/error.ts'
-import type { Clock } from '../../../shared/runtime/clock.ts'
+import { type Clock, OVER } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import { ChannelEnded, type Handlers, type Reply } from '../../worker/channel/channel.ts'
@@ -125,7 +125,7 @@ export class Lane {
         waiter.reject(error instanceof ChannelEnded ? new WorkerDied(await worker.ended) : error)
       })
     })
-    done.abort()
+    done.abort(OVER)
   }
 
   private started(): Promise<StartedWorker> {
