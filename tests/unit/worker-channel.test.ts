@@ -1,10 +1,14 @@
 // The channel between control and a worker, and what control makes of a worker that says whatever it likes.
 import { expect, test } from 'bun:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { type AnyJob, Lane } from '../../server/control/workers/lane.ts'
 import type { JobAnswer } from '../../server/control/workers/pool.ts'
 import { createRemoteRenders, type RemoteRendersDeps } from '../../server/control/workers/remote-renders.ts'
+import type { WorkerHandle } from '../../server/control/workers/worker-process.ts'
 import type { RenderRequest } from '../../server/ingest/content-port.ts'
 import { createRenderers } from '../../server/render/renderers.ts'
 import type { Sources } from '../../server/sources/sources.ts'
+import type { Reply } from '../../server/worker/channel/channel.ts'
 import { type ByteStream, Channel, type Handlers } from '../../server/worker/channel/channel.ts'
 import { encodeFrame, FrameReader, FrameTooLarge } from '../../server/worker/channel/frames.ts'
 import type { RenderOrder } from '../../server/worker/channel/messages.ts'
@@ -13,6 +17,7 @@ import { createRenderJobs } from '../../server/worker/render-jobs.ts'
 import { setDigest } from '../../shared/kube/canonical.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
 import { memoryTree } from '../support/render-job.ts'
 
 const LIMITS = { headBytes: 200, jsonBytes: 1_000, dataBytes: 100_000 }
@@ -218,4 +223,36 @@ test('WK7 a render past its bound is a failed render that says so', async () => 
     return ((await jobs.render(order, new AbortController().signal)).value as { kind: string }).kind
   }
   expect([await kindAt(100), await kindAt(1_000)]).toEqual(['failed', 'rendered'])
+})
+
+test('a lane holds no answer of a job that ended', async () => {
+  const answers: Array<WeakRef<Uint8Array>> = []
+  const worker: WorkerHandle = {
+    async call(_method, _value, { ended }) {
+      const data = new Uint8Array(100_000)
+      answers.push(new WeakRef(data))
+      await nextTurn()
+      ended?.()
+      return { value: { has: true }, data }
+    },
+    memoryBytes: () => 0,
+    processorMs: () => 0,
+    kill: () => {},
+    close: async () => {},
+    ended: new Promise(() => {}),
+  }
+  const lane = new Lane('0', { start: async () => worker, idleBytesMax: 1, clock: systemClock, log: silentLogger })
+  const given = new AbortController()
+  const run = async () => {
+    const waiter = Promise.withResolvers<Reply>()
+    const job = { method: 'tools.version', order: { program: 'helm' }, kind: 'read', project: '', subject: '' } as const
+    await lane.run({ ...job, signal: given.signal } as AnyJob, 60_000, waiter)
+    await waiter.promise
+  }
+  for (let n = 0; n < 50; n++) await run()
+  await nextTurn()
+  Bun.gc(true)
+  await nextTurn()
+  Bun.gc(true)
+  expect(answers.filter((answer) => answer.deref() !== undefined).length).toBeLessThan(10)
 })

@@ -125,6 +125,8 @@ export class Lane {
         waiter.reject(error instanceof ChannelEnded ? new WorkerDied(await worker.ended) : error)
       })
     })
+    // The signal lives as long as the lane, and the listener would keep the answer with it.
+    given.removeEventListener('abort', onGivenUp)
     done.abort(OVER)
   }
 
