@@ -27,9 +27,8 @@ import { sharerNow } from '../store/audit/caller.ts'
 import { createAttempts } from './attempts.ts'
 import { forbidden, lacking } from './auth.ts'
 import { whoamiView } from './auth-routes.ts'
-import { jsonSchema } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
-import { invalidInput, notFound } from './problem.ts'
+import { notFound } from './problem.ts'
 import { byAge, pageOf, pageQuery } from './query.ts'
 import { isLastAdmin } from './roles.ts'
 import { escalation } from './write-rights.ts'
@@ -48,11 +47,7 @@ export function accessRoutes(deps: AdminDeps) {
     )
     .post(
       '/join-tokens',
-      async ({ body, request, set }) => {
-        const input = body ?? {}
-        const parsed = joinTokenSpecSchema.safeParse(input)
-        if (!parsed.success) throw invalidInput(joinTokenSpecSchema, input, parsed.error, 'create a join token')
-        const { expires, uses, labels } = parsed.data
+      async ({ body: { expires, uses, labels }, request, set }) => {
         // AZ5: labels decide which services a cluster gets, whether it has them when it joins or later.
         const label: Ask = { verb: 'cluster:label', kind: 'Cluster' }
         const by = deps.principal(request)
@@ -75,11 +70,9 @@ export function accessRoutes(deps: AdminDeps) {
         return { ...joinTokenView(record, nowMs), token: joinTokenText(secret, deps.serverKeys.fingerprint) }
       },
       {
+        body: joinTokenSpecSchema.prefault({}),
         response: { 201: createdJoinTokenSchema },
-        detail: {
-          summary: 'Create a join token; the token is shown only once',
-          requestBody: { content: { 'application/json': { schema: jsonSchema(joinTokenSpecSchema) } } },
-        },
+        detail: { summary: 'Create a join token; the token is shown only once' },
       },
     )
     .delete(
@@ -103,11 +96,7 @@ export function accessRoutes(deps: AdminDeps) {
     )
     .post(
       '/tokens',
-      async ({ body, request, set }) => {
-        const input = body ?? {}
-        const parsed = apiTokenSpecSchema.safeParse(input)
-        if (!parsed.success) throw invalidInput(apiTokenSpecSchema, input, parsed.error, 'create an API token')
-        const { name, role, expires, projects = null } = parsed.data
+      async ({ body: { name, role, expires, projects = null }, request, set }) => {
         const nowMs = clock.nowMs()
         const by = deps.principal(request)
         refuseEscalation(deps, by, { name, role, projects })
@@ -124,11 +113,9 @@ export function accessRoutes(deps: AdminDeps) {
         return { ...apiTokenView(made, nowMs), token }
       },
       {
+        body: apiTokenSpecSchema,
         response: { 201: createdApiTokenSchema },
-        detail: {
-          summary: 'Create an API token; the token is shown only once',
-          requestBody: { content: { 'application/json': { schema: jsonSchema(apiTokenSpecSchema) } } },
-        },
+        detail: { summary: 'Create an API token; the token is shown only once' },
       },
     )
     .delete(

@@ -74,6 +74,12 @@ function completeResponses(method: string, operation: Operation): Record<string,
   )
 }
 
+/** The library also names forms, which no route takes, and calls a body required that has a default. */
+function jsonBody(requestBody: NonNullable<Operation['requestBody']>, json: { schema?: object }) {
+  const hasDefault = json.schema !== undefined && 'default' in json.schema
+  return { ...requestBody, ...(hasDefault ? { required: false } : {}), content: { 'application/json': json } }
+}
+
 function completeOperation(method: string, operation: Operation): Operation {
   const { [FAILS]: _, [HEADERS]: headers = [], ...shown } = operation
   const { requestBody } = operation
@@ -83,8 +89,7 @@ function completeOperation(method: string, operation: Operation): Operation {
   return {
     ...shown,
     ...(parameters.length === 0 ? {} : { parameters }),
-    // The library also names forms, which no route takes.
-    ...(requestBody === undefined || json === undefined ? {} : { requestBody: { ...requestBody, content: { 'application/json': json } } }),
+    ...(requestBody === undefined || json === undefined ? {} : { requestBody: jsonBody(requestBody, json) }),
     responses: completeResponses(method, { ...operation, parameters }),
   }
 }

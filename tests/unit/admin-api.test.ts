@@ -320,6 +320,8 @@ test('AP10 the OpenAPI document is 3.1, describes every route, and needs the tok
   expect(status).toBe(200)
   const document = body as { openapi: string; paths: Record<string, Record<string, { summary?: string; requestBody?: unknown }>> }
   expect(document.openapi).toMatch(/^3\.1\./)
+  const isRequired = (path: string) => (document.paths[path]?.['post']?.requestBody as { required?: boolean }).required
+  expect([isRequired('/api/v1/join-tokens'), isRequired('/api/v1/tokens')]).toEqual([false, true])
   const described = Object.entries(document.paths).flatMap(([path, verbs]) =>
     Object.keys(verbs).map((verb) => `${verb.toUpperCase()} ${path}`),
   )
