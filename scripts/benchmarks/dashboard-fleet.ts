@@ -75,7 +75,7 @@ export class TellingAgent {
       if (response.ok) return
       const text = await response.text()
       if (response.status !== 429) throw new Error(`push: HTTP ${response.status} ${text}`)
-      await Bun.sleep(1_000 * Number(response.headers.get('retry-after') ?? 1))
+      await Bun.sleep(1_000 * (Number.parseInt(response.headers.get('retry-after') ?? '', 10) || 1))
     }
   }
 }
