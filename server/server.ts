@@ -51,6 +51,7 @@ import { keepCaughtUp } from './desired/catch-up.ts'
 import { raiseEpochs } from './desired/epochs.ts'
 import { maintainShards } from './desired/maintenance.ts'
 import { createPageSeal } from './desired/page-seal.ts'
+import { openProven } from './desired/proven-sets.ts'
 import { replayShards } from './desired/replay.ts'
 import { rewriteShard } from './desired/rewrite-shard.ts'
 import { createShards, SHARD_COUNT } from './desired/shard-files.ts'
@@ -150,22 +151,23 @@ export async function startServer(options: ServerOptions, deps: ServerDeps): Pro
 }
 
 async function startOn(
-  store: Store,
+  plain: Store,
   options: ServerOptions,
   { clock, random, log, guard, recordSpan, freeMemory }: ServerDeps,
 ): Promise<Omit<RunningServer, 'failed'>> {
   const at = (name: string) => join(options.dataDir, name)
   const tls = options.tls == null ? null : readTlsPair(options.tls) // before anything is opened
   const stopping = new AbortController()
-  await recordRestore(options.dataDir, store)
+  await recordRestore(options.dataDir, plain)
   const keys = loadServerKeys(at('keys'))
   const secrets = loadSecretBox(at('keys'))
   const sealing = loadSealing(at('keys'))
   // A fleet that has clusters may have rows in clear, and agents that cannot open sealed ones: a person begins.
-  if (sealing.current() === null && (await store.listClusters()).length === 0 && sealing.begin()) sealing.isClean(clock.nowMs())
+  if (sealing.current() === null && (await plain.listClusters()).length === 0 && sealing.begin()) sealing.isClean(clock.nowMs())
+  const content = createFileContentStore(at('content'), clock)
+  const { store, proven } = await openProven({ store: plain, sealing, content, log })
   const configKeys = createConfigKeys(secrets, options.keyService ?? null)
   const configs = createConfigs(store, configKeys)
-  const content = createFileContentStore(at('content'), clock)
   const agents = await createAgentIndex(store)
   const opened = createShards({
     dir: at('shards'),
@@ -173,11 +175,8 @@ async function startOn(
     sign: keys.sign,
     epochOf: agents.epochOf,
     seal: createPageSeal({ sealing, recipientOf: (clusterId) => agents.ofCluster(clusterId)?.recipient ?? null }),
-    newId,
-    libraryDir: libraryDirOf(options.dataDir),
+    ...{ proven, newId, libraryDir: libraryDirOf(options.dataDir), clock, log },
     ...(guard === undefined ? {} : { guard }),
-    clock,
-    log,
   })
   const { shards } = opened
   const metrics = createServerMetrics()
@@ -243,13 +242,7 @@ async function startOn(
     ...(recordSpan === undefined ? {} : { recordSpan }),
   })
   const rewriting = {
-    store,
-    content,
-    opened,
-    newId,
-    pace,
-    log,
-    libraryDir: libraryDirOf(options.dataDir),
+    ...{ store, content, opened, newId, pace, log, libraryDir: libraryDirOf(options.dataDir) },
     onEpochsRaised: () => agents.refresh(),
   }
   const seals = createSealActions({

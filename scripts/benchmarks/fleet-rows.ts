@@ -278,6 +278,7 @@ export class FleetRows {
       facts_key: null,
       rendered_from: null,
       cleanup: 0,
+      proof: null,
       placed_by: '{"exclude":[],"selector":{}}',
       digest: row.digest,
       sync: words?.sync ?? null,

@@ -1,7 +1,7 @@
 // The sealing key of the fleet: keys/sealing.json, in backups with the other keys. Row keys are derived from it, one
 // for each object, so nothing about them is stored. A fleet without the file writes rows in clear, as versions before
 // it did, until `skerry secrets seal --all` makes it.
-import { randomBytes } from 'node:crypto'
+import { hkdfSync, randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -25,6 +25,8 @@ const sealingFile = z.object({
     .max(100),
   /** Since when nothing on this server is in clear. Absent means not known. */
   cleanMs: z.number().int().optional(),
+  /** SL16: each placement has its proof. Absent means that an earlier version wrote the placements. */
+  proofs: z.literal(true).optional(),
 })
 
 /** The ids of its keys, the one that seals first, and since when nothing is in clear. Null means that it is no such
@@ -53,6 +55,12 @@ export interface Sealing {
   isClean(atMs: number): void
   /** Keys that no longer seal. */
   former(): string[]
+  /** Makes the proofs of placements (SL16). Null means that this server does not have the sealing key of that id. */
+  proofKey(id: string): Uint8Array | null
+  /** Whether each placement has a proof, as far as this server wrote it. */
+  hasProofs(): boolean
+  /** Each placement has one, durably. */
+  proofsWritten(): void
   /** Destroys former keys: what is sealed under them opens nowhere but at the sites that have it. */
   forget(ids: readonly string[]): void
 }
@@ -61,6 +69,7 @@ export function loadSealing(folder: string): Sealing {
   const path = join(folder, SEALING_FILE)
   let file = existsSync(path) ? sealingFile.parse(JSON.parse(readFileSync(path, 'utf8'))) : null
   const known = new Map<string, SealingKeys>()
+  const proofKeys = new Map<string, Uint8Array>()
   const keysOf = (id: string, service: ServiceId): SealingKeys | null => {
     const name = `${id}/${service.project}/${service.service}`
     const held = known.get(name)
@@ -88,7 +97,8 @@ export function loadSealing(folder: string): Sealing {
       const made = { id: randomBytes(ID_BYTES).toString('hex'), key: randomBytes(KEY_BYTES).toString('base64url') }
       if (file === null) {
         mkdirSync(folder, { recursive: true, mode: 0o700 })
-        file = sealingFile.parse(JSON.parse(readOrMake(path, () => JSON.stringify({ keys: [made] }))))
+        // Nothing is sealed yet, so nothing that is sealed lacks its proof.
+        file = sealingFile.parse(JSON.parse(readOrMake(path, () => JSON.stringify({ keys: [made], proofs: true }))))
         return true
       }
       if (newKey) keep({ ...file, keys: [made, ...file.keys] })
@@ -98,12 +108,28 @@ export function loadSealing(folder: string): Sealing {
     isClean(atMs) {
       if (file !== null && file.cleanMs === undefined) keep({ ...file, cleanMs: atMs })
     },
+    proofKey(id) {
+      const held = proofKeys.get(id)
+      if (held !== undefined) return held
+      const root = file?.keys.find((one) => one.id === id)
+      if (root === undefined) return null
+      const made = new Uint8Array(
+        hkdfSync('sha256', Buffer.from(root.key, 'base64url'), new Uint8Array(), `skerry-proof-v1\n${id}`, KEY_BYTES),
+      )
+      proofKeys.set(id, made)
+      return made
+    },
+    hasProofs: () => file?.proofs === true,
+    proofsWritten() {
+      if (file !== null && file.proofs === undefined) keep({ ...file, proofs: true })
+    },
     former: () => (file?.keys ?? []).slice(1).map(({ id }) => id),
     forget(ids) {
       const [first, ...former] = file?.keys ?? []
       if (file === null || first === undefined || ids.length === 0) return
       keep({ ...file, keys: [first, ...former.filter(({ id }) => !ids.includes(id))] })
       known.clear()
+      proofKeys.clear()
     },
   }
 }

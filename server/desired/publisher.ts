@@ -120,12 +120,13 @@ async function revisionsOf(
 ): Promise<Revised[]> {
   const revisions: Array<Revised & { clusterId: ClusterId }> = []
   for (const { publication, answer } of changed) {
-    const { clusterId, project, service, doc, objects, withdraw = false } = publication
+    const { clusterId, project, service, doc, objects, withdraw = false, unproven } = publication
     const { ordinal, before } = answer
     const serviceDoc = doc === null ? null : (prepared.docs.get(doc) ?? null)
     const held = before === null ? null : await setBefore(content, prepared, before.setSha)
     const known = before === null || held === null ? {} : { before: { serviceDoc: before.doc, objects: held } }
-    const revision = { clusterId, project, service, ordinal, serviceDoc, objects, withdraw, ...known }
+    const mark = unproven === undefined ? {} : { unproven }
+    const revision = { clusterId, project, service, ordinal, serviceDoc, objects, withdraw, ...known, ...mark }
     revisions.push({ clusterId, publication, revision })
   }
   await pace?.()

@@ -19,6 +19,7 @@ import { LargeReads } from './large-reads.ts'
 import { encodePage, type WirePage } from './page.ts'
 import type { PageSeal } from './page-seal.ts'
 import { readBody, type SourceResult } from './page-source.ts'
+import type { ProvenSets } from './proven-sets.ts'
 import { RecentLinesCache } from './recent-lines.ts'
 import { createRowFrames } from './row-frames.ts'
 import { type ReadBounds, UNBOUNDED } from './row-lines.ts'
@@ -50,6 +51,8 @@ export interface ShardsOptions {
   newId(): string
   /** Wraps the keys of sealed rows. Default: none, and a page with sealed rows is refused. */
   seal?: PageSeal
+  /** Sealed rows that clusters may have (SL16). Default: whatever the file has. */
+  proven?: ProvenSets
   clock: Clock
   log: Logger
   libraryDir?: string
@@ -221,6 +224,7 @@ class ShardFiles implements Shards {
     const wanted = revisions.filter(({ clusterId }) => !this.#removed.has(clusterId))
     const heads = this.#watched(shard, () => this.#part(first.clusterId).file.write(wanted))
     const written = new Set(wanted.filter((_, index) => heads[index] !== null))
+    for (const revision of wanted) this.#options.proven?.wrote(revision)
     return revisions.map((revision) => {
       const changed = written.has(revision)
       if (changed) {
@@ -333,6 +337,12 @@ class ShardFiles implements Shards {
       if (read.body.sops > 0 && !sops) throw cannotDecrypt(read.body.sops)
       if (bounded > 0 && !projects) throw ignoresBounds(bounded)
       if (sealed.length > 0 && (!seal || this.#options.seal === undefined)) throw cannotOpen(sealed.length)
+      // Asked before anything else can be written, unless a Worker read the rows.
+      if (sealed.length > 0 && !((await this.#options.proven?.has(clusterId, sealed)) ?? true)) {
+        if (!samePosition(this.head(clusterId), read.to)) continue
+        this.#options.log.error('sealed rows are refused: nothing proves that they are for the cluster', { cluster: clusterId })
+        throw unproven(clusterId)
+      }
       const epoch = epochOf(clusterId)
       const binding = bound ? pageBinding({ epoch, to: read.to }) : ''
       const keys = sealed.length === 0 ? undefined : await this.#options.seal?.wrap(clusterId, sealed, binding)
@@ -385,6 +395,16 @@ const cannotOpen = (rows: number): AppError =>
     detail: `${rows} rows are sealed, and this agent is too old to open sealed rows`,
     remedy: 'Upgrade the agent. It enforces what it holds until then.',
   })
+
+/** SL16: by itself that ends when the services were published again, which each reconciliation of them does. */
+const unproven = (clusterId: ClusterId): AppError =>
+  new AppError('unavailable', {
+    doing: 'seal a page',
+    detail: `nothing proves that the sealed rows of cluster ${clusterId} were made for it; the fleet store or a shard file was changed`,
+    remedy: 'Find out who writes to the database of the server, then refresh the services of this cluster.',
+    retryAfterMs: UNPROVEN_RETRY_MS,
+  })
+const UNPROVEN_RETRY_MS = 5_000
 
 /** SP6: an agent that does not know SOPS documents would apply them as they are. */
 const cannotDecrypt = (rows: number): AppError =>

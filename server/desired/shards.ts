@@ -23,6 +23,8 @@ export interface ServiceRevision extends ServiceId {
   before?: Pick<ServiceRevision, 'serviceDoc' | 'objects'>
   /** RV3: an earlier revision of it was aborted, and no agent may still get that one. Absent means false. */
   withdraw?: boolean
+  /** SL16: nothing proves that it is for this cluster. */
+  unproven?: true
 }
 
 /** The encodings that the asking agent can read. */

@@ -476,7 +476,8 @@ function place(
   const yes = { prune: confirmed ? (confirmation?.names ?? []) : null, sync: allowed(digest, cluster.name), factsOnly }
   const { doc, settled } = wanted(digest)(count)(held, yes, handover ?? NOTHING_HANDED_OVER)
   if (confirmation !== undefined && (confirmed || confirmation.token !== digest)) plan.close.push(confirmation.subject)
-  if (settled && row?.placedBy === placedBy && row.factsKey === factsKey && row.renderedFrom === renderedFrom) return
+  if (settled && row?.unproven !== true && row?.placedBy === placedBy && row.factsKey === factsKey && row.renderedFrom === renderedFrom)
+    return
   const what = held === null ? 'placed' : isSame ? 'settled' : 'updated'
   plan.publishes.push({
     clusterId: cluster.clusterId,

@@ -206,7 +206,15 @@ export interface DesiredService extends ServiceId {
   factsKey?: string
   /** Names the values at all places where its render looked, if a program took part in it (RL6). */
   renderedFrom?: string
+  /** SL16: proves that this server placed the set here. Absent means that a server without proofs wrote the row. */
+  proof?: string
+  /** Nothing proves it: a sealed set is not opened for the cluster. Absent means that it is proven, or was not checked.
+   */
+  unproven?: true
 }
+
+/** SL16: the proof of a row that gets that ordinal. Null means that it gets none. */
+export type ProofOf = (row: Omit<DesiredService, 'ordinal'>, ordinal: number) => string | null
 
 export interface ApiTokenRecord {
   id: string

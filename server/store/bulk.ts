@@ -20,8 +20,8 @@ export interface Bulk {
   types: readonly ColumnType[]
 }
 
-/** Rows in one statement: at most 9 parameters each, databases take at least 32,766. A power of two: so are the numbers
- *  of rows that statements are made for. */
+/** Rows in one statement: at most 14 parameters each, databases take at least 32,766. A power of two, as the numbers of
+ *  rows that statements are made for. */
 const BULK_ROWS_MAX = 512
 
 const texts = new WeakMap<Bulk, Map<string | number, string>>()

@@ -6,7 +6,7 @@ import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { isFleetRows, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { type PlacementWords, placementWords } from '../../shared/model/placement-words.ts'
-import type { DesiredService, Tombstone } from '../fleet/records.ts'
+import type { DesiredService, ProofOf, Tombstone } from '../fleet/records.ts'
 import { type Bulk, runBulk, runIn } from './bulk.ts'
 import { countMoves, readReport, type WordMove, wordsOf } from './counts/placement-counts.ts'
 import { readSlices, SLICE_ROWS } from './read-slices.ts'
@@ -94,10 +94,10 @@ export function createDesiredStore(db: StoreDb): DesiredStore {
       }
       return found
     },
-    publish: (rows) =>
+    publish: (rows, proofOf) =>
       db.write(async (tx) => {
         const published: Published[] = []
-        for (const run of runsOf(rows)) published.push(...(await publishRun(tx, run)))
+        for (const run of runsOf(rows)) published.push(...(await publishRun(tx, run, proofOf)))
         return published
       }),
     clusterOrdinals: async () => {
@@ -137,7 +137,7 @@ type NewRow = Omit<DesiredService, 'ordinal'>
 type Published = Awaited<ReturnType<Store['publish']>>[number]
 type Written = Pick<NewRow, 'project' | 'service'> & { rows: NewRow[] }
 
-/** Rows in one statement: 11 parameters each, databases take at least 32,766. */
+/** Rows in one statement: 14 parameters each, databases take at least 32,766. */
 const RUN_ROWS = 500
 
 /** Rows of one service in different clusters, which a few statements can write. */
@@ -157,7 +157,7 @@ function runsOf(rows: readonly NewRow[]): Written[] {
   return runs
 }
 
-async function publishRun(tx: Tx, { project, service, rows }: Written): Promise<Published[]> {
+async function publishRun(tx: Tx, { project, service, rows }: Written, proofOf: ProofOf | undefined): Promise<Published[]> {
   const { sql: trx, engine, changes } = tx
   const ids = rows.map(({ clusterId }) => clusterId)
   const found = await runIn<Tables['desired']>(trx, engine, HELD, ids, [project, service])
@@ -165,6 +165,7 @@ async function publishRun(tx: Tx, { project, service, rows }: Written): Promise<
   const text = docText()
   const changed: ChangedRow[] = []
   const moved = new Map<string, { notes: Notes; clusters: ClusterId[] }>()
+  const proofs: Array<[ClusterId, string, string, string | null]> = []
   for (const row of rows) {
     const before = held.get(row.clusterId)
     const doc = text(row.doc)
@@ -179,6 +180,9 @@ async function publishRun(tx: Tx, { project, service, rows }: Written): Promise<
       same.clusters.push(row.clusterId)
       moved.set(key, same)
     }
+    if (proofOf === undefined || before === undefined || changed.at(-1)?.row === row) continue
+    const proof = proofOf(row, before.ordinal)
+    if (proof !== before.proof) proofs.push([row.clusterId, project, service, proof])
   }
   // The origin of its placement and of its content is a note of the server: the shard does not contain it, so it uses
   // no ordinal.
@@ -186,7 +190,8 @@ async function publishRun(tx: Tx, { project, service, rows }: Written): Promise<
     const of = trx.updateTable('desired').set(notes).where('project', '=', project).where('service', '=', service)
     await of.where('cluster_id', 'in', clusters).execute()
   }
-  const ordinals = await writeChanged(tx, { project, service }, changed)
+  await runBulk(trx, engine, WRITE_PROOFS, proofs)
+  const ordinals = await writeChanged(tx, { project, service }, changed, proofOf)
   for (const [digest, setSha] of setsOf(changed)) await noteSet(trx, { project, service }, digest, setSha)
   if (!isFleetRows({ project, service }))
     await noteGiven(trx, { project, service }, changed.filter((one) => one.isGiven && ordinals.has(one.row.clusterId)).length)
@@ -262,16 +267,24 @@ type RaisedCluster = Pick<Tables['clusters'], 'cluster_id' | 'ordinal'> & { repo
 
 const WRITE_ROWS: Bulk = {
   before:
-    'insert into desired (cluster_id, project, service, ordinal, doc, set_sha, placed_by, facts_key, rendered_from, digest, sync, health, cleanup) values',
-  row: '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+    'insert into desired (cluster_id, project, service, ordinal, doc, set_sha, placed_by, facts_key, rendered_from, digest, sync, health, cleanup, proof) values',
+  row: '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
   after: `on conflict (cluster_id, project, service) do update set ordinal = excluded.ordinal, doc = excluded.doc, set_sha = excluded.set_sha,
     placed_by = excluded.placed_by, facts_key = excluded.facts_key, rendered_from = excluded.rendered_from, digest = excluded.digest, sync = excluded.sync, health = excluded.health,
-    cleanup = excluded.cleanup`,
-  types: ['text', 'text', 'text', 'bigint', 'text', 'text', 'text', 'text', 'text', 'text', 'text', 'text', 'bigint'],
+    cleanup = excluded.cleanup, proof = excluded.proof`,
+  types: ['text', 'text', 'text', 'bigint', 'text', 'text', 'text', 'text', 'text', 'text', 'text', 'text', 'bigint', 'text'],
+}
+
+const WRITE_PROOFS: Bulk = {
+  before: 'with found (cluster_id, project, service, proof) as (values',
+  row: '(?, ?, ?, ?)',
+  after: `) update desired set proof = found.proof from found
+    where desired.cluster_id = found.cluster_id and desired.project = found.project and desired.service = found.service`,
+  types: ['text', 'text', 'text', 'text'],
 }
 
 /** The new ordinals; none for a cluster that was deleted meanwhile. */
-async function writeChanged(tx: Tx, id: ServiceId, changed: readonly ChangedRow[]): Promise<Map<ClusterId, number>> {
+async function writeChanged(tx: Tx, id: ServiceId, changed: readonly ChangedRow[], proofOf?: ProofOf): Promise<Map<ClusterId, number>> {
   if (changed.length === 0) return new Map()
   const ids = changed.map(({ row }) => row.clusterId)
   const clusters = await runIn<RaisedCluster>(tx.sql, tx.engine, RAISE_ORDINALS, ids, [], [serviceKey(id)])
@@ -300,6 +313,7 @@ async function writeChanged(tx: Tx, id: ServiceId, changed: readonly ChangedRow[
       digest,
       ...words,
       cleanup,
+      proofOf?.(row, cluster.ordinal) ?? null,
     ])
   }
   await runBulk(tx.sql, tx.engine, WRITE_ROWS, values)
@@ -338,4 +352,5 @@ const toDesired = (row: Tables['desired'], parse: (text: string) => ServiceRow):
   placedBy: row.placed_by,
   ...(row.facts_key === null ? {} : { factsKey: row.facts_key }),
   ...(row.rendered_from === null ? {} : { renderedFrom: row.rendered_from }),
+  ...(row.proof === null ? {} : { proof: row.proof }),
 })

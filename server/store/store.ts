@@ -23,6 +23,7 @@ import type {
   Page,
   PendingConfirmations,
   PlacementTotals,
+  ProofOf,
   RenderState,
   RepositoryState,
   ResourceKey,
@@ -158,9 +159,10 @@ export interface Store {
   placementTotals(id: ServiceId): Promise<PlacementTotals>
   /** For each: takes the cluster's next ordinal and writes the row, or does nothing when it would write the same (RV4)
    *  or the cluster is gone. Null doc: a tombstone. All of them or none. `before`: what a changed row was, null for
-   *  none. */
+   *  none. `proofOf`: the proof of a row, which is written also where nothing else changes; absent means none. */
   publish(
     rows: ReadonlyArray<Omit<DesiredService, 'ordinal'>>,
+    proofOf?: ProofOf,
   ): Promise<Array<{ changed: boolean; ordinal: number; before: { doc: string | null; setSha: string | null } | null }>>
   clusterOrdinals(): Promise<Map<ClusterId, number>>
   /** Ordered by cluster id, project and service; `after`: strictly after that one. */

@@ -95,6 +95,8 @@ export interface Tables {
     health: HealthWord | null
     /** 1: a tombstone whose status rows may not all be removed yet. */
     cleanup: number
+    /** SL16: proves that this server placed the set in this cluster. */
+    proof: string | null
   }
   join_tokens: {
     id: string

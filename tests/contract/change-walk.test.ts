@@ -43,7 +43,7 @@ const BOOKKEEPING: Record<string, 'all' | readonly string[]> = {
     'event_rev',
     'row_count', // of status_rows
   ],
-  desired: ['placed_by', 'cleanup'], // by which targets, and whether status rows are left; what the cluster shall have is the same
+  desired: ['placed_by', 'cleanup', 'proof'], // by which targets, whether status rows are left, and who wrote it; what the cluster shall have is the same
   api_tokens: ['last_used_ms', 'last_used_from'], // when and from where it was last used
   status_rows: ['rev', 'received_ms'], // when it was said again
 }

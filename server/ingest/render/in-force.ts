@@ -3,9 +3,10 @@
 // server: then the first result stays.
 import { setDigest } from '../../../shared/kube/canonical.ts'
 import { k8sObjectSchema } from '../../../shared/kube/object.ts'
-import { isSecretRow, openWith, sealMarkOf, sealObject } from '../../../shared/kube/sealed-object.ts'
+import { isSealed, isSecretRow, openWith, sealMarkOf, sealObject } from '../../../shared/kube/sealed-object.ts'
 import { orderOf } from '../../../shared/kube/waves.ts'
 import type { ServiceId } from '../../../shared/model/ids.ts'
+import { isProven } from '../../access/placement-proofs.ts'
 import type { Sealing } from '../../access/sealing.ts'
 import { decodeRenderedSet } from '../../desired/rendered-set.ts'
 import type { RenderedObjects } from '../../render/object-rows.ts'
@@ -22,17 +23,27 @@ export interface InForceDeps {
   store: Pick<Store, 'desiredOfService'>
   content: Pick<ContentStore, 'get'>
   /** Absent means that rows stay in clear. */
-  sealing?: Pick<Sealing, 'keysFor' | 'keysOf'> | undefined
+  sealing?: Pick<Sealing, 'keysFor' | 'keysOf' | 'proofKey'> | undefined
+}
+
+interface Published {
+  setSha: string
+  digest: string
+  proven: boolean
 }
 
 /** Reads what is published when it is asked first. */
 export function inForceOf({ store, content, sealing }: InForceDeps, id: ServiceId): InForce {
-  let published: Promise<ReadonlyMap<string, { setSha: string; digest: string }>> | null = null
+  let published: Promise<ReadonlyMap<string, Published>> | null = null
   const read = async () => {
-    const found = new Map<string, { setSha: string; digest: string }>()
-    for (const { renderedFrom, doc, setSha } of await store.desiredOfService(id))
-      if (renderedFrom !== undefined && doc !== null && doc.removal === undefined && setSha !== null && !found.has(renderedFrom))
-        found.set(renderedFrom, { setSha, digest: doc.digest })
+    const found = new Map<string, Published>()
+    for (const row of await store.desiredOfService(id)) {
+      const { renderedFrom, doc, setSha } = row
+      if (renderedFrom === undefined || doc === null || doc.removal !== undefined || setSha === null) continue
+      if (found.get(renderedFrom)?.proven === true) continue
+      const proven = sealing === undefined || isProven(sealing, row)
+      if (proven || !found.has(renderedFrom)) found.set(renderedFrom, { setSha, digest: doc.digest, proven })
+    }
     return found
   }
   return async (renderedFrom, secret) => {
@@ -42,6 +53,8 @@ export function inForceOf({ store, content, sealing }: InForceDeps, id: ServiceI
     if (known === undefined || bytes === null) return null
     const rows = decodeRenderedSet(bytes)
     if (setDigest(rows) !== known.digest) return null
+    // SL16: whoever writes the store could name the set of another cluster as that of these inputs.
+    if (!known.proven && rows.values().some(isSealed)) return null
     const objects = sealing === undefined ? rows : sealedSet(sealing, id, rows, secret)
     if (objects === null) return null
     const digest = objects === rows ? known.digest : setDigest(objects)

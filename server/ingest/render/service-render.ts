@@ -49,7 +49,7 @@ export interface ServiceRendererDeps {
   /** Names the age keys that this server has for a project (SP7). Absent means none. */
   sopsVersion?(project: string): string
   /** Absent means that rows stay in clear. */
-  sealing?: Pick<Sealing, 'current' | 'keysFor' | 'keysOf'> | undefined
+  sealing?: Pick<Sealing, 'current' | 'keysFor' | 'keysOf' | 'proofKey'> | undefined
   /** Absent means that remote bases are refused. */
   bases?: RemoteBases | undefined
   /** Other content in place of that of Repositories, by name. */

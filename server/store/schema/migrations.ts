@@ -313,6 +313,8 @@ export const MIGRATIONS: readonly Migration[] = [
       await addNumbers(ddl, 'revisions', ['given'])
     },
   },
+  // SL16. Null means that an earlier version wrote the row, or a server that does not seal.
+  { version: 23, up: (ddl) => addTexts(ddl, 'desired', ['proof']) },
 ]
 
 /** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. A transaction
