@@ -29,7 +29,7 @@ interface RotateOptions {
 export async function rotateRecipient(context: Context, clusters: readonly string[], options: RotateOptions): Promise<void> {
   const { selector, all, yes } = options
   if ([clusters.length > 0, selector !== undefined, all === true].filter(Boolean).length !== 1)
-    throw new UsageError('secrets rotate-recipient needs names of clusters, -l SELECTOR or --all')
+    throw new UsageError('cluster rotate-recipient needs names of clusters, -l SELECTOR or --all')
   const client = context.client()
   const agents = await chosenAgents(context, clusters, selector)
   const [first] = agents

@@ -120,7 +120,7 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
   },
   {
     topic: 'Access',
-    verbs: { cluster: 'print the command that installs the agent of a new cluster' },
+    verbs: { cluster: 'print the command that installs the agent of a new cluster, or give agents another key' },
     load: async () => (await import('./install/join-command.ts')).addClusterCommands,
   },
   {

@@ -30,7 +30,7 @@ test('SL11 another recipient key is asked for by names, by labels or of all, and
     const { items } = (await admin.call('GET', '/api/v1/agents')).body as { items: { cluster: string; rotating: boolean }[] }
     return items.filter(({ rotating }) => rotating).map(({ cluster }) => cluster)
   }
-  const rotate = (...args: string[]) => runTestCli(admin, ['secrets', 'rotate-recipient', ...args])
+  const rotate = (...args: string[]) => runTestCli(admin, ['cluster', 'rotate-recipient', ...args])
   expect(await rotate('--yes')).toMatchObject({ code: 2 })
   expect(await rotate('cluster-1', '--all', '--yes')).toMatchObject({ code: 2 })
   expect(await rotate('cluster-1', 'cluster-9', '--yes')).toMatchObject({ code: 1, err: expect.stringContaining('cluster-9') })

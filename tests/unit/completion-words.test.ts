@@ -41,7 +41,7 @@ test.each<[string, string[] | 'files']>([
   ['session revoke ', ['sessions - -']],
   ['token revoke ', ['tokens - -', 'agents - -']],
   ['notify test ', ['notification-sinks - -']],
-  ['secrets rotate-recipient ', ['clusters - -']],
+  ['cluster rotate-recipient ', ['clusters - -']],
   ['webhook-secret create ', ['repositories - -']],
   ['trace --cluster oslo ', ['deployment/shop/of-oslo']],
   ['logs ', []],

@@ -33,16 +33,6 @@ export function addKeyCommands(program: Command, context: Context): void {
     .addHelpText('before', examples('skerry secrets seal --all', 'skerry secrets seal --all --new-key --yes'))
     .action(async (options) => (await import('../secrets.ts')).sealAll(context, options))
   secrets
-    .command('rotate-recipient')
-    .description('ask agents for another key, to which their rows are sealed from then on')
-    .addArgument(new Argument('[clusters...]', 'names of clusters'))
-    .option('-l, --selector <selector>', 'clusters with these labels')
-    .option('--all', 'all clusters')
-    .option('-y, --yes', 'do not ask for confirmation')
-    .addHelpText('before', examples('skerry secrets rotate-recipient ship-7', 'skerry secrets rotate-recipient -l region=north --yes'))
-    .action(async (clusters, options) => (await import('../secrets.ts')).rotateRecipient(context, clusters, options))
-
-  secrets
     .command('rotate-key')
     .description('seal the secrets of all Configs anew, each Config under another data key, and destroy the earlier master key')
     .option('--no-wait', 'start it and do not wait')

@@ -64,7 +64,7 @@ export const ARGUMENTS: Readonly<Record<string, Source>> = {
   ...{ 'auth can-i verb': 'verb', 'auth can-i kind': 'access kind', 'auth who-can verb': 'verb', 'auth who-can kind': 'access kind' },
   ...{ 'config use-context name': 'context', 'config set-context name': 'context', 'config delete-context name': 'context' },
   ...{ 'backup list place': 'file', 'backup verify backup': 'file', 'backup restore backup': 'file', 'bundle verify bundle': 'file' },
-  ...{ 'secrets rotate-recipient clusters': 'clusters', 'webhook-secret create repository': 'repositories' },
+  ...{ 'cluster rotate-recipient clusters': 'clusters', 'webhook-secret create repository': 'repositories' },
 }
 const BY_OPTION: Readonly<Record<string, NamedList>> = {
   '--cluster': 'clusters',

@@ -1,5 +1,6 @@
-// `skerry cluster join-command`: one command that installs the agent of a cluster, with a join token that expires.
-import { type Command, Option } from '@commander-js/extra-typings'
+// `skerry cluster`: join-command prints one command that installs the agent of a cluster, with a join token that
+// expires; rotate-recipient is in `../secrets.ts`.
+import { Argument, type Command, Option } from '@commander-js/extra-typings'
 import { toYaml } from '../../../shared/adapters/yaml.ts'
 import type { AgentSite } from '../../../shared/install/agent-manifest.ts'
 import {
@@ -23,7 +24,7 @@ import { parseLabel } from '../join-token.ts'
 import { documentText } from '../printing/documents.ts'
 
 export function addClusterCommands(program: Command, context: Context): void {
-  const cluster = program.command('cluster').addHelpText('before', examples('skerry cluster join-command oslo --label env=prod'))
+  const cluster = program.command('cluster').addHelpText('before', examples('skerry cluster join-command oslo --label env=prod', 'skerry cluster rotate-recipient oslo'))
   cluster
     .command('join-command')
     .description('print one command that installs the agent of a new cluster; it has a join token, which is valid once')
@@ -45,6 +46,15 @@ export function addClusterCommands(program: Command, context: Context): void {
       ),
     )
     .action((name, options) => printJoinCommand(context, name, options))
+  cluster
+    .command('rotate-recipient')
+    .description('ask agents for another key, to which their rows are sealed from then on')
+    .addArgument(new Argument('[clusters...]', 'names of clusters'))
+    .option('-l, --selector <selector>', 'clusters with these labels')
+    .option('--all', 'all clusters')
+    .option('-y, --yes', 'do not ask for confirmation')
+    .addHelpText('before', examples('skerry cluster rotate-recipient ship-7', 'skerry cluster rotate-recipient -l region=north --yes'))
+    .action(async (clusters, options) => (await import('../secrets.ts')).rotateRecipient(context, clusters, options))
 }
 
 interface JoinCommandOptions {
