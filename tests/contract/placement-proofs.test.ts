@@ -197,28 +197,32 @@ describe('SL16 pages are made as before', () => {
     }
   })
 
-  test.each(STORES)('$name: an upgraded fleet gets proofs once, and what lacks one gets it when it is published again', async (kind) => {
-    const { mine, plain, publish, rowOf, sealing, store } = await world(kind)
-    await publish(mine, { a: '1' }, { renderedFrom: 'inputs' })
-    const before = await rowOf(mine)
-    expect([isProven(sealing, before), isProven(sealing, { ...before, renderedFrom: 'others' })]).toEqual([true, false])
-    const { ordinal: _, ...row } = before
-    await plain.publish([row], () => null)
-    expect((await rowOf(mine)).proof).toBeUndefined()
-    const marks = async () => [
-      ...(await store.desiredOfService(WEB)).map(({ unproven }) => unproven),
-      ...(await store.desiredOf(WEB, [mine])).map(({ unproven }) => unproven),
-      ...(await store.desiredInCluster(mine)).map(({ unproven }) => unproven),
-    ]
-    expect(await marks()).toEqual([true, true, true])
-    await publish(mine, { a: '1' }, { renderedFrom: 'inputs', unproven: true }) // as a confirmed restore does it
-    expect(await marks()).toEqual([true, true, true])
-    await publish(mine, { a: '1' }, { renderedFrom: 'inputs' })
-    expect([await rowOf(mine), await marks()]).toEqual([before, [undefined, undefined, undefined]])
-    await publish(mine, { a: '1' }, { renderedFrom: 'other inputs' })
-    expect(isProven(sealing, await rowOf(mine))).toBe(true)
-    await plain.publish([row], () => null)
-    const upgraded = { ...sealing, hasProofs: () => false }
-    expect([await proveAll(plain, upgraded), await proveAll(plain, sealing), await rowOf(mine)]).toEqual([1, 0, before])
-  })
+  test.each(STORES)(
+    '$name: an upgraded fleet gets proofs once, and what lacks one gets it when it is published again',
+    async (kind) => {
+      const { mine, plain, publish, rowOf, sealing, store } = await world(kind)
+      await publish(mine, { a: '1' }, { renderedFrom: 'inputs' })
+      const before = await rowOf(mine)
+      expect([isProven(sealing, before), isProven(sealing, { ...before, renderedFrom: 'others' })]).toEqual([true, false])
+      const { ordinal: _, ...row } = before
+      await plain.publish([row], () => null)
+      expect((await rowOf(mine)).proof).toBeUndefined()
+      const marks = async () => [
+        ...(await store.desiredOfService(WEB)).map(({ unproven }) => unproven),
+        ...(await store.desiredOf(WEB, [mine])).map(({ unproven }) => unproven),
+        ...(await store.desiredInCluster(mine)).map(({ unproven }) => unproven),
+      ]
+      expect(await marks()).toEqual([true, true, true])
+      await publish(mine, { a: '1' }, { renderedFrom: 'inputs', unproven: true }) // as a confirmed restore does it
+      expect(await marks()).toEqual([true, true, true])
+      await publish(mine, { a: '1' }, { renderedFrom: 'inputs' })
+      expect([await rowOf(mine), await marks()]).toEqual([before, [undefined, undefined, undefined]])
+      await publish(mine, { a: '1' }, { renderedFrom: 'other inputs' })
+      expect(isProven(sealing, await rowOf(mine))).toBe(true)
+      await plain.publish([row], () => null)
+      const upgraded = { ...sealing, hasProofs: () => false }
+      expect([await proveAll(plain, upgraded), await proveAll(plain, sealing), await rowOf(mine)]).toEqual([1, 0, before])
+    },
+    60_000,
+  )
 })
