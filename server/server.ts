@@ -282,7 +282,8 @@ async function startOn(
       if (names.length > 0) void refreshAgents(agents, names, { clock, random, log, signal: stopping.signal }) // they may have been revoked
       if (keys.some(({ kind }) => kind === 'NotificationSink' || kind === 'NotificationRoute')) notifier.changed()
       values.changed(keys)
-      reports.onChanged(keys, confirmed)
+      const others = keys.filter(({ agentOnly }) => agentOnly !== true)
+      if (others.length > 0) reports.onChanged(others, confirmed)
     },
   }
   const drain = createDrain(clock, random)

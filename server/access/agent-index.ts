@@ -82,8 +82,10 @@ export async function createAgentIndex(store: Pick<Store, 'listAgents' | 'agent'
     refresh,
     refreshAgent,
     async refreshClusters(names) {
-      const named = [...byCluster.values()].filter(({ clusterName }) => names.includes(clusterName))
-      if (names.length > NAMES_MAX || named.length < names.length) return refresh()
+      if (names.length > NAMES_MAX) return refresh()
+      const named: AgentRecord[] = []
+      for (const agent of byCluster.values()) if (names.includes(agent.clusterName)) named.push(agent)
+      if (named.length < names.length) return refresh()
       await Promise.all(named.map(({ agentId }) => refreshAgent(agentId)))
     },
     onChanged: (listener) => void listeners.push(listener),

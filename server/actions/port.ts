@@ -17,6 +17,8 @@ export type DeleteOutcome =
 export interface ChangedResource extends ResourceKey {
   /** For a Cluster: only the labels count, and its spec stays. */
   labelsOnly?: boolean
+  /** Nothing of a Cluster but what the server asks of its agent: nothing is reconciled. Absent means false. */
+  agentOnly?: true
 }
 
 export interface FleetActions {

@@ -38,12 +38,18 @@ export async function rotateRecipient(context: Context, clusters: readonly strin
       ? `Replace the recipient key ${first.recipient} of ${first.cluster}? Its agent fetches its rows anew.`
       : `Replace the recipient keys of ${agents.length} clusters? Their agents fetch their rows anew.`
   await consent(context, what, yes === true)
-  for (const { id } of agents) {
-    await client.send('POST', path`/agents/${id}/rotate-recipient`, z.unknown())
-    context.io.stdout.write(`agent/${id} makes another recipient key at its next contact\n`)
-  }
+  for (let start = 0; start < agents.length; start += ASKED_AT_ONCE)
+    await Promise.all(
+      agents.slice(start, start + ASKED_AT_ONCE).map(async ({ id }) => {
+        await client.send('POST', path`/agents/${id}/rotate-recipient`, z.unknown())
+        context.io.stdout.write(`agent/${id} makes another recipient key at its next contact\n`)
+      }),
+    )
   context.io.stderr.write('`skerry token list --agents` shows the fingerprints, and agents that were asked and have not answered yet.\n')
 }
+
+/** They share commits of the store. */
+const ASKED_AT_ONCE = 32
 
 async function chosenAgents(context: Context, clusters: readonly string[], selector: string | undefined): Promise<AgentCredential[]> {
   const client = context.client()

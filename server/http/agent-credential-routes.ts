@@ -39,7 +39,7 @@ export function agentCredentialRoutes({ store, clock, actions }: Pick<AdminDeps,
         const agent = await store.agent(id)
         if (agent === null || !(await store.askForRecipient(agent.clusterId, clock.nowMs())))
           throw notFound(`agent ${id}`, 'skerry token list --agents')
-        actions.onChanged([{ kind: 'Cluster', project: FLEET, name: agent.clusterName }])
+        actions.onChanged([{ kind: 'Cluster', project: FLEET, name: agent.clusterName, agentOnly: true }])
         set.status = 204
       },
       {

@@ -24,7 +24,9 @@ import { parseLabel } from '../join-token.ts'
 import { documentText } from '../printing/documents.ts'
 
 export function addClusterCommands(program: Command, context: Context): void {
-  const cluster = program.command('cluster').addHelpText('before', examples('skerry cluster join-command oslo --label env=prod', 'skerry cluster rotate-recipient oslo'))
+  const cluster = program
+    .command('cluster')
+    .addHelpText('before', examples('skerry cluster join-command oslo --label env=prod', 'skerry cluster rotate-recipient oslo'))
   cluster
     .command('join-command')
     .description('print one command that installs the agent of a new cluster; it has a join token, which is valid once')
