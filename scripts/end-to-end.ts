@@ -42,7 +42,17 @@ export const ON_EACH_STORE: readonly string[] = ['chain', 'chaos-kill', 'full-di
 
 /** Test files that only `scripts/check --long` runs. The older Kubernetes: what differs between minors is in tables
  *  that each check proves with recorded answers of both. */
-export const LONG_ONLY: readonly string[] = ['builds', 'cluster-older', 'gitea', 'image', 'litestream', 'release', 's3', 'upgrade']
+export const LONG_ONLY: readonly string[] = [
+  'builds',
+  'cluster-older',
+  'gitea',
+  'image',
+  'litestream',
+  'release',
+  's3',
+  'upgrade',
+  'upgrade-sealing',
+]
 
 /** Tests of the SQLite file itself, each with the reason. */
 export const SQLITE_ONLY: Readonly<Record<string, string>> = {
@@ -50,5 +60,6 @@ export const SQLITE_ONLY: Readonly<Record<string, string>> = {
   disaster: 'a backup of PostgreSQL is made with its own programs',
   image: 'the program is the one of the other tests; what is tested is the image around it',
   litestream: 'Litestream follows files of SQLite',
+  'upgrade-sealing': 'a backup of PostgreSQL is made with its own programs',
   prometheus: 'the counts of a fleet are those of the contract of the store',
 }

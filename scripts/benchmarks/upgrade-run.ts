@@ -12,8 +12,9 @@ import { createLocalFleet, type LocalAgent } from '../local-cluster/local-fleet.
 
 const ROOT = join(import.meta.dir, '..', '..')
 
-/** Commits in place of releases, of which there is none yet. `before` speaks version 1 of the protocol. */
-export const EARLIER = { previous: '5fc3070bc044', before: '57d3b3d56a2e' } as const
+/** Commits in place of releases, of which there is none yet. `before` speaks version 1 of the protocol; `unsealed` is
+ *  the last one that wrote rendered Secrets in clear. */
+export const EARLIER = { previous: '5fc3070bc044', before: '57d3b3d56a2e', unsealed: 'f4e636973413' } as const
 
 /** Why the programs of an earlier commit cannot be built in this clone; null if they can. A full clone has the history
  *  of its branch. */
