@@ -1,7 +1,6 @@
 // Today's traffic of the link to the server, against a budget: bytes of requests and answers, headers included, without
-// TLS and TCP. Stored on the disk, so that a restart does not begin a new day; written seldom, so that it costs
-// nothing.
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+// TLS and TCP. Stored on the disk, so that a restart does not begin a new day.
+import { closeSync, constants, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { z } from 'zod'
 import type { Clock } from '../../shared/runtime/clock.ts'
@@ -12,6 +11,9 @@ export const DAILY_BYTES_METERED = 1_000_000
 const WRITE_AFTER_BYTES = 4_096
 /** …or this part of the day, so that an agent with much traffic does not write a file for each request. */
 const WRITE_AFTER_PART = 1 / 256
+/** Longer than the content, so that each write replaces all of the one before in place. A file that is replaced by a
+ *  rename costs a wait for the disk on ext4, and a followed log writes many times a second. */
+const FILE_BYTES = 64
 
 const daySchema = z.object({ day: z.string(), bytes: z.number().int().nonnegative() })
 export type Day = z.infer<typeof daySchema>
@@ -43,8 +45,7 @@ export function createTrafficDay({ path, budgetBytes, clock }: { path: string | 
     unwritten = 0
     try {
       mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-      writeFileSync(`${path}.new`, JSON.stringify(today()), { mode: 0o600 })
-      renameSync(`${path}.new`, path)
+      overwrite(path, JSON.stringify(today()).padEnd(FILE_BYTES))
     } catch {
       // A full disk must not stop the sync that may free it. The count continues in memory.
     }
@@ -60,6 +61,15 @@ export function createTrafficDay({ path, budgetBytes, clock }: { path: string | 
       if (unwritten >= Math.max(WRITE_AFTER_BYTES, held.bytes * WRITE_AFTER_PART)) flush()
     },
     flush,
+  }
+}
+
+function overwrite(path: string, text: string): void {
+  const file = openSync(path, constants.O_WRONLY | constants.O_CREAT, 0o600)
+  try {
+    writeSync(file, text, 0)
+  } finally {
+    closeSync(file)
   }
 }
 

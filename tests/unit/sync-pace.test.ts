@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { writeFileSync } from 'node:fs'
+import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { commonVersion } from '../../agent/link/protocol-choice.ts'
 import { RETRY_AFTER_MS_MAX, retryAfterMsOf } from '../../agent/link/retry-after.ts'
@@ -23,7 +23,7 @@ import {
   pushAtMs,
 } from '../../agent/sync/push-pace.ts'
 import { anySlice, sliceAfterCut, sliceAfterPage, sliceAfterPiece } from '../../agent/sync/slice-choice.ts'
-import { createTrafficDay, dayOf } from '../../agent/sync/traffic-day.ts'
+import { createTrafficDay, dayOf, readToday } from '../../agent/sync/traffic-day.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { SLICE_BYTES_MIN } from '../../shared/protocol/transfer.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -176,6 +176,16 @@ describe('SY6 the budget of a day', () => {
     expect(written()).toBe(100_000_000)
     day.add(100_000)
     expect(written()).toBe(100_400_000)
+  })
+  test('is written in place: a rename would wait for the disk for each few kilobytes of a log', () => {
+    const clock = createVirtualClock()
+    const path = join(tempDir(), 'traffic.json')
+    const day = createTrafficDay({ path, budgetBytes: 0, clock })
+    day.add(1e9)
+    const { ino } = statSync(path)
+    clock.jump(24 * 3_600_000)
+    day.add(5_000)
+    expect([readToday(path, clock.nowMs()), statSync(path).ino]).toEqual([5_000, ino])
   })
   test('a budget of 0 is none, and a broken file is a day that begins', () => {
     const path = join(tempDir(), 'traffic.json')
