@@ -3,6 +3,7 @@
 // the database.
 import { nearest } from '../runtime/edit-distance.ts'
 import { castType, durationMs, LITERAL_FUNCTIONS, labelOf, quoteName, quoteText, SQL_FUNCTIONS, type SqlEngine } from './dialect.ts'
+import { type ColumnType, type Narrowing, type NarrowSource, narrowings } from './narrow.ts'
 import { queryError } from './tokens.ts'
 import type { Expression, Item, Query, Select, Source } from './tree.ts'
 
@@ -10,6 +11,8 @@ export interface WrittenView {
   columns: readonly string[]
   /** SELECT of exactly these columns, with the rows that the caller may read. */
   sql: string
+  /** A view that hides rows has it: columns of its tables, and its SELECT of the rows that meet all conditions. */
+  narrow?: { types: Readonly<Record<string, ColumnType>>; sql(conditions: readonly Narrowing[]): string }
 }
 
 export interface WriteOptions {
@@ -25,6 +28,12 @@ export interface WriteOptions {
 export interface WrittenQuery {
   sql: string
   columns: readonly string[]
+}
+
+interface WrittenSource extends NarrowSource {
+  before: string
+  sql(conditions: readonly Narrowing[]): string
+  after: string
 }
 
 interface Named {
@@ -91,7 +100,9 @@ export function writeQuery(query: Query, options: WriteOptions): WrittenQuery {
   function select({ distinct, items, from, where, group, having }: Select, known: With, outer: Scope | null) {
     const sources: Named[] = []
     const scope: Scope = { sources, outer }
-    const joined = from.map((one, index) => source(one, index, sources, scope, known)).join('')
+    const read = from.map((one, index) => source(one, index, sources, scope, known))
+    const narrowed = narrowings(read, where, literalOf)
+    const joined = read.map(({ before, sql, after }, index) => `${before}${sql(narrowed[index] ?? [])}${after}`).join('')
     const columns: string[] = []
     const shown = items.flatMap((item, index) => itemOf(item, index, scope, known, columns))
     if (columns.length > COLUMNS_MAX) throw queryError(`the query has more than ${COLUMNS_MAX} columns`)
@@ -128,23 +139,35 @@ export function writeQuery(query: Query, options: WriteOptions): WrittenQuery {
     )
   }
 
-  function source({ join, from, alias, on }: Source, index: number, sources: Named[], scope: Scope, known: With): string {
-    const written = from.kind === 'query' ? bracketed(whole(from.query, known, null)) : named(from.name, known)
+  function source({ join, from, alias, on }: Source, index: number, sources: Named[], scope: Scope, known: With): WrittenSource {
+    const { columns, sql, narrow } = from.kind === 'query' ? bracketed(whole(from.query, known, null)) : named(from.name, known)
     const name = alias ?? (from.kind === 'name' ? from.name : '')
     if (sources.some((one) => one.name === name))
       throw queryError(`two sources of the query are named ${name}; give one another name with AS`)
-    sources.push({ name, columns: written.columns })
-    const before = index === 0 ? '' : join === 'first' ? ' cross join ' : join === 'inner' ? ' join ' : ` ${join} join `
-    return `${before}${written.sql} as ${own(name)}${on === null ? '' : ` on ${expression(on, scope, known)}`}`
+    sources.push({ name, columns })
+    return {
+      ...{ name, columns, join, on, types: narrow?.types ?? null },
+      before: index === 0 ? '' : join === 'first' ? ' cross join ' : join === 'inner' ? ' join ' : ` ${join} join `,
+      sql: (conditions) => narrow?.sql(conditions) ?? sql,
+      after: ` as ${own(name)}${on === null ? '' : ` on ${expression(on, scope, known)}`}`,
+    }
   }
 
-  function named(name: string, known: With): WrittenQuery {
+  function named(name: string, known: With): WrittenView {
     const columns = known.get(name)
     if (columns !== undefined) return { sql: own(name), columns }
     const view = options.view(name)
     if (view !== null) return bracketed(view)
     const near = nearest(name, [...known.keys(), ...options.viewNames])
     throw queryError(`there is no view ${name}${near === null ? `; views: ${options.viewNames.join(', ')}` : `; did you mean ${near}?`}`)
+  }
+
+  function literalOf(value: Expression): string | null {
+    if (value.kind === 'string') return quoteText(value.text)
+    if (value.kind === 'number') return value.text
+    if (value.kind === 'minus') return value.value.kind === 'number' ? `-${value.value.text}` : null
+    if (value.kind !== 'call' || (value.name !== 'now' && value.name !== 'ago')) return null
+    return literalCall(value.name, value.values, () => '')
   }
 
   function column(of: string | null, name: string, scope: Scope): string {
@@ -271,7 +294,10 @@ function isKnown(name: string, scope: Scope): boolean {
   return false
 }
 
-const bracketed = ({ sql, columns }: WrittenView): WrittenQuery => ({ sql: `(${sql})`, columns })
+const bracketed = ({ sql, columns, narrow }: WrittenView): WrittenView => ({
+  ...{ sql: `(${sql})`, columns },
+  ...(narrow === undefined ? {} : { narrow: { types: narrow.types, sql: (conditions) => `(${narrow.sql(conditions)})` } }),
+})
 
 const nameOf = (value: Expression, index: number): string =>
   value.kind === 'column' ? value.name : value.kind === 'call' ? value.name : `column_${index + 1}`

@@ -107,6 +107,29 @@ describe.each(STORES)('$name', (kind) => {
     ).toBe('answered')
   })
 
+  test.each([
+    "select o.cluster, o.name from objects o where {o.cluster} = 'C' and o.health = 'Healthy'",
+    "select o.name, p.health from objects o join placements p on p.cluster = o.cluster and p.service = o.service where {o.cluster} = 'C'",
+    "select o.name, p.health from objects o left join placements p on p.cluster = o.cluster and p.service = o.service and {p.service} = 'S' where {o.cluster} = 'C'",
+    "select c.name, p.service from clusters c left join placements p on p.cluster = c.name and {p.cluster} = 'C'",
+    "select p.cluster, o.name from placements p left join objects o on o.cluster = p.cluster and o.service = p.service where {p.service} in ('S', 'none')",
+    'select e.id, e.reason from events e where {e.at_ms} between 0 and 9000000000000000',
+    "select h.at_ms, h.service from history h where {h.cluster} >= 'C' and {h.service} <> 'S'",
+  ])('SQ4 conditions behind the fence change no answer of a limited caller: %s', async (template) => {
+    const [[cluster = '', project = '', service = ''] = []] = (
+      await ask("select cluster, project, service from objects where cluster <> '' order by cluster, service limit 1")
+    ).rows as [[string, string, string]]
+    const written = template.replaceAll("'C'", `'${cluster}'`).replaceAll("'S'", `'${service}'`)
+    const clear = written.replaceAll(/[{}]/g, '')
+    const disguised = written.replaceAll(/\{(\S+)\}/g, (_, column: string) =>
+      column.endsWith('_ms') ? `(${column} + 0)` : `(${column} || '')`,
+    )
+    const sorted = ({ rows }: { rows: unknown[][] }) => rows.map((row) => JSON.stringify(row)).sort()
+    const mine = { ...everything, services: only({ projects: [project] }).services }
+    const [narrowed, whole] = [await ask(clear, mine, 5_000), await ask(disguised, mine, 5_000)]
+    expect(sorted(narrowed)).toEqual(sorted(whole))
+  })
+
   test('SQ9 saved queries: by name, replaced as a whole, up to their limit', async () => {
     const { savedQueries } = store
     const query = (name: string, sql = 'select 1') => ({ name, sql, about: 'one', savedBy: 'ann', updatedMs: 5 })

@@ -1,5 +1,5 @@
 // The grammar of SQL queries: what gets through, and that nothing else does.
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { sightOf } from '../../server/store/sql/sight.ts'
 import { FLEET_VIEWS, VIEW_NAMES, viewSql } from '../../server/store/sql/views.ts'
@@ -141,6 +141,49 @@ test('SQ4 views of a caller with a limited scope are behind a fence', () => {
   )
   expect(viewSql('clusters', { engine: 'postgres', sight: some, nowMs: 0 })?.sql).toEndWith('where 1 = 0 offset 0')
   expect(viewSql('objects', { engine: 'sqlite', sight, nowMs: 0 })?.sql).not.toContain('limit')
+})
+
+describe('SQ4 comparisons with literals move behind the fence', () => {
+  const some = sightOf({ services: [{ projects: ['a'], services: null, clusters: null }], clusters: ALL, repositories: ALL }, [])
+  const view = (name: string) => viewSql(name, { engine: 'sqlite', sight: some, nowMs: 0 })
+  const narrowed = (sql: string): string[] =>
+    [
+      ...writeQuery(parseQuery(sql), { engine: 'sqlite', nowMs: 90_000_000, rowsMax: 11, viewNames: VIEW_NAMES, view }).sql.matchAll(
+        FENCED,
+      ),
+    ].map(([, conditions = '']) => conditions)
+  const FENCED = /\('a'\)(?: and )?(.*?) limit -1/g
+  const joined = (join: string, on: string, where: string) => `select 1 from objects o ${join} placements p on ${on} where ${where}`
+  test.each([
+    ["select * from objects where cluster = 'x'", ["c.name = 'x'"]],
+    [
+      "select * from objects where 'x' = cluster and health <> 'Healthy' and since_ms > 5",
+      ["c.name = 'x' and s.health <> 'Healthy' and r.since_ms > 5"],
+    ],
+    [
+      "select * from objects where kind in ('A', 'B') and since_ms between -1 and ago('1d')",
+      ["n.object_kind in ('A', 'B') and r.since_ms between -1 and 3600000"],
+    ],
+    ['select * from history where 5 < at_ms', ['h.at_ms > 5']],
+    // A message is shown in another form, JSON and CAST can fail, and a disjunction is not one condition.
+    ["select * from objects where message = 'x' or cluster = 'y'", ['']],
+    ["select * from objects where message = 'x'", ['']],
+    ["select * from placements where applied_commit = 'x' and object_count = 1", ['']],
+    ["select * from objects where cast(name as integer) = 5 and lower(name) = 'x' and not cluster = 'y'", ['']],
+    ["select * from objects where cluster like 'x%' and cluster not in ('x') and cluster in (select name from clusters)", ['']],
+    // Equal columns, in the direction that leaves out no row of the result.
+    [joined('join', 'p.cluster = o.cluster', "o.cluster = 'x'"), ["c.name = 'x'", "c.name = 'x'"]],
+    [joined('join', "p.cluster = o.cluster and p.service = 's'", 'o.service = p.service'), ["n.service = 's'", "d.service = 's'"]],
+    [joined('left join', 'p.cluster = o.cluster', "o.cluster = 'x'"), ["c.name = 'x'", "c.name = 'x'"]],
+    [joined('left join', 'p.cluster = o.cluster', "p.cluster = 'x'"), ['', "c.name = 'x'"]],
+    [joined('left join', "o.cluster = 'x' and p.cluster = 'y'", '1 = 1'), ['', "c.name = 'y'"]],
+    [joined('join', 'p.cluster = o.cluster', "o.cluster > 'x'"), ["c.name > 'x'", '']],
+    [joined('join', 'p.since_ms = o.since_ms', 'o.since_ms = 5'), ['r.since_ms = 5', '']],
+    // A name of two sources, and one of the query around it.
+    ["select (select count(*) from placements where cluster = o.cluster) from objects o where o.name = 'x'", ['', "n.name = 'x'"]],
+  ])('%s', (sql, expected) => expect(narrowed(sql)).toEqual(expected))
+  test('a caller who may read all rows has no fence and needs none', () =>
+    expect(written("select * from objects where cluster = 'x'")).not.toContain("c.name = 'x'"))
 })
 
 test('SQ1 the examples of the documentation are queries', () => {

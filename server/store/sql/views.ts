@@ -2,6 +2,7 @@
 // rows that the caller may read.
 import type { SqlViewColumn } from '../../../shared/model/fleet-sql.ts'
 import type { SqlEngine } from '../../../shared/sql/dialect.ts'
+import type { WrittenView } from '../../../shared/sql/write.ts'
 import type { Sight } from './sight.ts'
 
 export interface ViewContext {
@@ -343,20 +344,34 @@ export const FLEET_VIEWS: Readonly<Record<string, FleetView>> = {
 export const VIEW_NAMES: readonly string[] = Object.keys(FLEET_VIEWS)
 
 /** Null means that there is no such view. */
-export function viewSql(name: string, context: ViewContext): { sql: string; columns: readonly string[] } | null {
+export function viewSql(name: string, context: ViewContext): WrittenView | null {
   const view = Object.hasOwn(FLEET_VIEWS, name) ? FLEET_VIEWS[name] : undefined
   if (view === undefined) return null
   const { engine, sight } = context
   const columns = Object.keys(view.columns)
   const selected = view.select(context)
   const quote = engine === 'sqlite' ? '`' : '"'
-  const conditions = [view.where?.(context) ?? '1 = 1', view.readable(sight)].filter((one) => one !== '1 = 1')
-  const where = conditions.length === 0 ? '' : ` where ${conditions.join(' and ')}`
+  const shown = columns.map((one) => `${selected[one] ?? 'null'} as ${quote}${one}${quote}`).join(', ')
+  const readable = view.readable(sight)
+  const own = [view.where?.(context) ?? ALL_ROWS, readable].filter((one) => one !== ALL_ROWS)
+  const rows = (conditions: readonly string[]): string =>
+    `select ${shown} from ${view.from(context)}${conditions.length === 0 ? '' : ` where ${conditions.join(' and ')}`}`
+  if (readable === ALL_ROWS) return { columns, sql: rows(own) }
   // SQ4: a condition of the query must see readable rows alone, or its errors would tell of the others. A limit keeps
   // both databases from moving it inside.
-  const fence = view.readable(sight) === '1 = 1' ? '' : engine === 'sqlite' ? ' limit -1' : ' offset 0'
+  const fence = engine === 'sqlite' ? ' limit -1' : ' offset 0'
   return {
     columns,
-    sql: `select ${columns.map((one) => `${selected[one] ?? 'null'} as ${quote}${one}${quote}`).join(', ')} from ${view.from(context)}${where}${fence}`,
+    sql: rows(own) + fence,
+    narrow: {
+      types: Object.fromEntries(
+        columns.filter((one) => OWN_COLUMN.test(selected[one] ?? '')).map((one) => [one, view.columns[one]?.type ?? 'text']),
+      ),
+      sql: (conditions) => rows([...own, ...conditions.map(({ column, test }) => `${selected[column]} ${test}`)]) + fence,
+    },
   }
 }
+
+const ALL_ROWS = '1 = 1'
+/** A column of a table as it is: comparing it cannot fail, and it hides nothing of the row. */
+const OWN_COLUMN = /^[a-z0-9]+\.[a-z_]+$/
