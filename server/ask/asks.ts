@@ -28,6 +28,8 @@ export const SILENCE_MS = 20_000
  *  lost. */
 const AGAIN_AFTER_MS = 3_000
 const GRACE_MS = 5_000
+/** Questions that come while the cluster works on others go together: each costs a transaction and a poll by itself. */
+export const GATHER_MS = 100
 
 /** The person who asks, as the agent's audit log names them. */
 export interface Asker {
@@ -51,6 +53,8 @@ export interface AnswerStream {
 export interface Asks {
   /** Throws `cluster_offline` or `ask_unsupported` if a question could not be asked now. */
   admit(cluster: Asked['cluster']): void
+  /** Resolves when the next questions to this cluster go: at once if none waits for an answer. */
+  gathered(clusterId: ClusterId): Promise<void>
   /** Throws `cluster_offline`, `ask_unsupported`, `too_many_requests` at once. */
   ask(asked: Asked): AnswerStream
   /** The same, line by line; ends when the loop is left. */
@@ -89,6 +93,9 @@ interface Link {
   polls: number
   seenMs: number
   takesQuestions: boolean
+  /** When questions went together last, and those that go next. */
+  wentMs: number
+  going: Promise<void> | null
 }
 
 export function createAsks({ sign, epochOf, wake, newId, clock, limits = createAskLimits() }: AsksDeps): Asks {
@@ -177,8 +184,26 @@ export function createAsks({ sign, epochOf, wake, newId, clock, limits = createA
     return one
   }
 
+  function gathered(clusterId: ClusterId): Promise<void> {
+    const link = links.get(clusterId)
+    if (link === undefined) return Promise.resolve()
+    if (link.going !== null) return link.going
+    const leftMs = link.wentMs + GATHER_MS - clock.monotonicMs()
+    const isBusy = [...(byCluster.get(clusterId) ?? [])].some(({ parts }) => parts === 0)
+    if (leftMs <= 0 || !isBusy) {
+      link.wentMs = clock.monotonicMs()
+      return Promise.resolve()
+    }
+    link.going = clock.sleep(leftMs).then(() => {
+      link.going = null
+      link.wentMs = clock.monotonicMs()
+    })
+    return link.going
+  }
+
   return {
     admit: refuseAway,
+    gathered,
     ask: begin,
     open: () => open.size,
     isOpen: (clusterId, id) => open.get(id)?.clusterId === clusterId,
@@ -197,7 +222,7 @@ export function createAsks({ sign, epochOf, wake, newId, clock, limits = createA
       if (link !== undefined) link.seenMs = clock.monotonicMs()
     },
     poll(clusterId, nonce) {
-      const link = links.get(clusterId) ?? { polls: 0, seenMs: 0, takesQuestions: false }
+      const link = links.get(clusterId) ?? { polls: 0, seenMs: 0, takesQuestions: false, wentMs: 0, going: null }
       links.set(clusterId, link)
       link.polls += 1
       link.takesQuestions = nonce !== null

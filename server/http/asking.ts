@@ -74,6 +74,7 @@ async function admitted(
   if (word !== 'Online') throw offline(cluster.name, lastSeenMs)
   const asked = { clusterId: cluster.clusterId, name: cluster.name, lastSeenMs }
   asks.admit(asked)
+  await asks.gathered(cluster.clusterId)
   // AK7: in the log before the agent can act on it.
   await trail.record({ verb: verbOf(request.question), kind, project, name, cluster: cluster.name, detail: questionText(request.question) })
   return asks.ask({ ...request, cluster: asked, by: { id: by.id, kind: by.kind, name: by.name } })

@@ -5,7 +5,7 @@ import type { AnswerSink } from '../../agent/ask/answer-writer.ts'
 import { AskRefused } from '../../agent/ask/ask-desk.ts'
 import type { SyncOptions } from '../../agent/sync/sync-loop.ts'
 import { ASKS_OF_CALLER_MAX } from '../../server/ask/ask-limits.ts'
-import type { AnswerStream, Asked } from '../../server/ask/asks.ts'
+import { type AnswerStream, type Asked, GATHER_MS } from '../../server/ask/asks.ts'
 import { ROOM_BYTES } from '../../server/ask/open-asks.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { ANSWERS, type AnswerLine, ASK_REFUSALS, type AskFrame, askBytes, type Question } from '../../shared/protocol/ask.ts'
@@ -130,6 +130,44 @@ test('AK6 a short answer travels in one part, and lines of a busy log are gather
   expect(parts).toBe(1)
   expect((await linesOf(ask(FOLLOW), clock)).length).toBe(101)
   expect(parts).toBeLessThan(20)
+})
+
+test('AK12 questions that come while others wait for an answer go together; one alone goes at once', async () => {
+  const done = Promise.withResolvers<void>()
+  const { ask, clock, link, server, asked } = await askedSite(async (_, sink) => {
+    await done.promise
+    await sink.write(note('done'))
+  })
+  let polls = 0
+  link.answer = (path) => {
+    if (path === ROUTES.desired) polls += 1
+    return null
+  }
+  const { clusterId } = asked().cluster
+  const went: number[] = []
+  const startMs = clock.nowMs()
+  const one = async () => {
+    await server.asks.gathered(clusterId)
+    went.push(clock.nowMs() - startMs)
+    return linesOf(ask(), { advance: () => clock.settle() })
+  }
+  const answers = [one()]
+  await clock.advance(10)
+  const before = polls
+  for (let n = 0; n < 5; n++) {
+    answers.push(one())
+    await clock.advance(10)
+  }
+  await clock.advance(GATHER_MS)
+  expect(went).toEqual([0, ...Array.from({ length: 5 }, () => GATHER_MS)])
+  expect(polls - before).toBe(1)
+  done.resolve()
+  await clock.advance(1_000)
+  expect((await Promise.all(answers)).map((lines) => lines.length)).toEqual([2, 2, 2, 2, 2, 2])
+  const againMs = clock.nowMs()
+  await server.asks.gathered(clusterId)
+  await server.asks.gathered(clusterId)
+  expect(clock.nowMs()).toBe(againMs)
 })
 
 test('AK4 an agent that is away is refused at once, and its question is not kept', async () => {

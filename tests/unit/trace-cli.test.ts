@@ -12,6 +12,7 @@ let admin: TestAdmin
 /** A site whose objects carry the marks of Skerry. */
 const asks = {
   admit: () => {},
+  gathered: async () => {},
   ask: () => {
     const annotations = {
       'skerry.dev/commit': 'c0ffee001',

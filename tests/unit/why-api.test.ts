@@ -16,6 +16,7 @@ const asked: object[] = []
 let answer: () => Promise<string | null> = async () => null
 const asks = {
   admit: () => {},
+  gathered: async () => {},
   ask: (one: object) => {
     asked.push(one)
     return { read: async () => answer().then((text) => (text === null ? null : new TextEncoder().encode(text))), cancel: () => {} }
