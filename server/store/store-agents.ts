@@ -1,6 +1,6 @@
 // Join tokens, clusters and their agents. Labels and revocation of a cluster are in its resource; all else is here.
 import { setImmediate } from 'node:timers/promises'
-import type { Transaction } from 'kysely'
+import type { CompiledQuery, Transaction } from 'kysely'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { clusterSpecSchema, FLEET } from '../../shared/model/resources.ts'
@@ -51,6 +51,8 @@ const FORMER_CLUSTERS_MAX = 16
 const CLUSTERS_A_TIME = 500
 
 export function createAgentStore(db: StoreDb): AgentStore {
+  /** Compiled once: each question and most requests look up a cluster, and composing the query costs more than it. */
+  let clusterNamed: CompiledQuery<ClusterRow> | undefined
   return {
     createJoinToken: async (record) => {
       await db.write(async ({ sql: trx, changes, audit }) => {
@@ -138,7 +140,9 @@ export function createAgentStore(db: StoreDb): AgentStore {
       return readSlices(read, toCluster)
     },
     clusterByName: async (name) => {
-      const row = await clusterRows(db.read).where('clusters.name', '=', name).executeTakeFirst()
+      clusterNamed ??= clusterRows(db.read).where('clusters.name', '=', PLACE_OF_NAME).compile()
+      const query = { ...clusterNamed, parameters: clusterNamed.parameters.map((one) => (one === PLACE_OF_NAME ? name : one)) }
+      const [row] = (await db.read.getExecutor().executeQuery<ClusterRow>(query)).rows
       return row === undefined ? null : toCluster(row)
     },
     findClusters: async (by) => {
@@ -395,6 +399,8 @@ async function rejoin(trx: Transaction<Tables>, input: JoinInput, clusterId: Clu
     .where('cluster_id', '=', clusterId)
     .execute()
 }
+
+const PLACE_OF_NAME = '?'
 
 /** In order of `resources.name`, which has an index: in another order, each slice would sort the rest. */
 const clusterRows = (db: ReadDb) =>
