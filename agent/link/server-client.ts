@@ -4,7 +4,7 @@ import { AppError, errorFromProblem } from '../../shared/protocol/error.ts'
 import { HEAD_HEADER } from '../../shared/protocol/head.ts'
 import { COMPRESS_BYTES_MIN } from '../../shared/protocol/routes.ts'
 import { PROTOCOL_HEADER } from '../../shared/protocol/version.ts'
-import type { Clock } from '../../shared/runtime/clock.ts'
+import { type Clock, OVER } from '../../shared/runtime/clock.ts'
 import { unzstd, zstd } from '../../shared/runtime/zstd.ts'
 import { linkFailure, plainCause, proxyWantsCredentials, wasSent } from './link-failure.ts'
 import { commonVersion, OWN_VERSIONS, type VersionRange } from './protocol-choice.ts'
@@ -182,12 +182,16 @@ function encode({ json, bytes, isZstd, token }: ServerCall, version: number): { 
   return { headers, body: zstd(plain, plain.length <= SQUEEZE_BYTES_MAX ? SQUEEZE_LEVEL : undefined) }
 }
 
-/** Ends a call without progress. Counts lengths of sleeps alone: no changed clock can prolong it. */
+/** Ends a call without progress. Each piece of an answer moves the end, so a moved end costs no timer and no abort: a
+ *  timer that comes too early sleeps again. */
 class Patience {
   readonly #clock: Clock
   readonly #over = new AbortController()
   readonly #ended = new AbortController()
-  #latest = new AbortController()
+  #lastMs = Number.POSITIVE_INFINITY
+  #wholeMs = Number.POSITIVE_INFINITY
+  /** The earliest timer. */
+  #wakesMs = Number.POSITIVE_INFINITY
   constructor(clock: Clock) {
     this.#clock = clock
   }
@@ -196,19 +200,27 @@ class Patience {
   }
   /** From now on; the rest of the former time is dropped. */
   last(ms: number): void {
-    this.#latest.abort()
-    this.#latest = new AbortController()
-    this.#start(ms, AbortSignal.any([this.#latest.signal, this.#ended.signal]))
+    this.#lastMs = this.#clock.monotonicMs() + ms
+    this.#wake()
   }
   whole(ms: number): void {
-    this.#start(ms, this.#ended.signal)
+    this.#wholeMs = this.#clock.monotonicMs() + ms
+    this.#wake()
   }
   end(): void {
-    this.#ended.abort()
+    this.#ended.abort(OVER)
   }
-  #start(ms: number, signal: AbortSignal): void {
-    void this.#clock.sleep(ms, signal).then(() => {
-      if (!signal.aborted) this.#over.abort()
+  #wake(): void {
+    const dueMs = Math.min(this.#lastMs, this.#wholeMs)
+    if (dueMs >= this.#wakesMs) return
+    this.#wakesMs = dueMs
+    const { signal } = this.#ended
+    void this.#clock.sleep(dueMs - this.#clock.monotonicMs(), signal).then(() => {
+      // A later call may have made an earlier timer, which then decides.
+      if (signal.aborted || this.#wakesMs !== dueMs) return
+      this.#wakesMs = Number.POSITIVE_INFINITY
+      if (this.#clock.monotonicMs() >= Math.min(this.#lastMs, this.#wholeMs)) this.#over.abort()
+      else this.#wake()
     })
   }
 }
