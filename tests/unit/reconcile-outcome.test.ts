@@ -83,7 +83,7 @@ test('RC13 an object of another owner is there: its health is Unknown and not Mi
 test('RC13 of what is to go nobody says that it is missing', () => {
   const absent = { ...facts(null, { kind: 'absent' }), leaves: true }
   expect(objectStatus(absent, null, 5)).toMatchObject({ health: 'Progressing', reason: 'Removing' })
-  expect(objectStatus({ ...absent, leaves: false }, null, 5)).toMatchObject({ health: 'Missing', reason: 'Missing' })
+  expect(objectStatus({ ...absent, leaves: false }, null, 5)).toMatchObject({ sync: 'OutOfSync', health: 'Missing', reason: 'Missing' })
 })
 
 test('RC13 the time of a state is kept as long as sync, health and reason are the same', () => {

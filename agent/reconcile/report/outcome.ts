@@ -65,7 +65,10 @@ export function objectStatus(
   const said = isPending
     ? PENDING
     : (stuckDeletion(view, problem, health, deadlineMs, kind) ?? (problem === null ? null : describeProblem(problem)))
-  const sync: SyncWord = problem === null ? (isPending ? 'OutOfSync' : 'Synced') : problem.kind === 'unknown' ? 'Unknown' : 'OutOfSync'
+  // A missing object is not as Git wants it, although nothing failed: it waits for its namespace or its turn.
+  const isMissing = view.kind === 'absent' && view.ended === undefined && !leaves
+  const isDone = problem === null && !isPending && !isMissing
+  const sync: SyncWord = isDone ? 'Synced' : problem?.kind === 'unknown' ? 'Unknown' : 'OutOfSync'
   const reason = (said?.reason ?? health.reason).slice(0, 128)
   const message = (said?.message ?? [health.message, left].filter((text) => text !== '').join('; ')).slice(0, MESSAGE_CHARS_MAX)
   const same = previous !== null && previous.sync === sync && previous.health === health.word && previous.reason === reason
