@@ -1,6 +1,11 @@
 // Questions to one cluster: time of an answer, speed of a log, and whether commits arrive as fast while 50 people ask
 // and one follows a log of 5 MB/s. Compiled programs, a real API server; the kubelet is a stub that sends logs.
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { Readable } from 'node:stream'
+import type { ReadableStream as NodeReadableStream } from 'node:stream/web'
 import { type KubeletStub, startKubeletStub } from '../../tests/support/kubelet-stub.ts'
+import type { AskLoad, AskLoadResult } from './ask-load.ts'
 import { percentile, residentMb, rounded } from './figures.ts'
 import type { Say } from './parts.ts'
 import { configMap, type ReconcileSite, serviceDocument, startReconcileSite, until } from './reconcile-site.ts'
@@ -8,7 +13,11 @@ import { configMap, type ReconcileSite, serviceDocument, startReconcileSite, unt
 const ROUNDTRIPS = 200
 const FIRST_BYTES = 30
 const LOG_MB = 60
-const COMMITS = 40
+const ROUNDS = 8
+const COMMITS_A_ROUND = 6
+const WARM_UP = 5
+/** Askers and the log have begun by then. */
+const SETTLE_MS = 1_500
 const ASKERS = 50
 const ASK_EVERY_MS = 1_000
 const FOLLOWED_MB_PER_S = 5
@@ -74,11 +83,16 @@ async function logSpeed(site: ReconcileSite, kubelet: KubeletStub, say: Say): Pr
   return { log_first_byte_ms: rounded(percentile(firstMs, 95)), log_stream_mb_per_s: rounded(LOG_MB / seconds) }
 }
 
-/** Commits without and with questions, in turn, so that all meet the same noise; also beside one kind of load alone. */
+type Load = 'quiet' | 'asked' | 'followed' | 'busy'
+
+/**
+ * Commits without and with questions, also beside one kind of load alone: a few of each in turn, in another order each
+ * round, so that all meet the same noise of the machine.
+ */
 async function besideSync(site: ReconcileSite, kubelet: KubeletStub, say: Say): Promise<Record<string, number>> {
-  const took = { quiet: [] as number[], asked: [] as number[], followed: [] as number[], busy: [] as number[] }
-  const answered: number[] = []
-  let followed = 0
+  const took: Record<Load, number[]> = { quiet: [], asked: [], followed: [], busy: [] }
+  const busy: AskLoadResult = { askMs: [], bytes: 0, ms: 0 }
+  const peak = { agent: 0, server: 0 }
   kubelet.log = ''
   kubelet.follow = async function* () {
     const piece = lines((FOLLOWED_MB_PER_S * 1_000_000 * PIECE_MS) / 1_000)
@@ -87,61 +101,84 @@ async function besideSync(site: ReconcileSite, kubelet: KubeletStub, say: Say): 
       await Bun.sleep(Math.max(0, dueMs + PIECE_MS - performance.now()))
     }
   }
-  const peak = { agent: 0, server: 0 }
-  const ask50 = (signal: AbortSignal, ms: number[]) => Array.from({ length: ASKERS }, (_, n) => askOften(site, n, ms, signal))
-  const follow = (signal: AbortSignal) =>
-    ask(site, { kind: 'logs', ref: POD, follow: true }, signal).then((response) => drain(response).catch(() => 0))
-  const beside = async (name: keyof typeof took, half: number, begin: (signal: AbortSignal) => Array<Promise<unknown>>) => {
-    const leave = new AbortController()
-    const [startMs, before] = [performance.now(), received.total]
-    const load = begin(leave.signal)
-    if (load.length > 0) await Bun.sleep(2_000)
-    took[name].push(...(await commits(site, `${name} ${half}`)))
-    if (name === 'busy') {
-      peak.agent = Math.max(peak.agent, residentMb(site.agent.pid()))
-      peak.server = Math.max(peak.server, residentMb(site.fleet.serverPid()))
-      followed = (received.total - before) / 1e6 / ((performance.now() - startMs) / 1_000)
-    }
-    leave.abort()
-    await Promise.all(load)
+  const people = startPeople(site)
+  const beside = async (name: Load, round: number) => {
+    people.begin({ askers: name === 'asked' || name === 'busy' ? ASKERS : 0, follows: name === 'followed' || name === 'busy' })
+    await Bun.sleep(SETTLE_MS)
+    took[name].push(...(await commits(site, `${name} ${round}`, COMMITS_A_ROUND)))
+    const { askMs, bytes, ms } = await people.end()
+    if (name !== 'busy') return
+    peak.agent = Math.max(peak.agent, residentMb(site.agent.pid()))
+    peak.server = Math.max(peak.server, residentMb(site.fleet.serverPid()))
+    busy.askMs.push(...askMs)
+    busy.bytes += bytes
+    busy.ms += ms
   }
-  for (let half = 0; half < 2; half++) {
-    await beside('quiet', half, () => [])
-    await beside('busy', half, (signal) => [...ask50(signal, answered), follow(signal)])
-    await beside('asked', half, (signal) => ask50(signal, []))
-    await beside('followed', half, (signal) => [follow(signal)])
+  try {
+    await commits(site, 'warm up', WARM_UP)
+    const names = Object.keys(took) as Load[]
+    for (let round = 0; round < ROUNDS; round++) for (const name of round % 2 === 0 ? names : names.toReversed()) await beside(name, round)
+  } finally {
+    await people.stop()
   }
-  const slowdownOf = (name: keyof typeof took) => rounded(percentile(took[name], 50) / percentile(took.quiet, 50), 2)
+  const slowdownOf = (name: Load) => rounded(percentile(took[name], 50) / percentile(took.quiet, 50), 2)
   say(
     `push to apply: ${Object.entries(took)
       .map(([name, ms]) => `${name} ${rounded(percentile(ms, 50))} ms`)
       .join(', ')}`,
   )
-  say(`${answered.length} questions, p95 ${rounded(percentile(answered, 95))} ms; the followed log brought ${rounded(followed)} MB/s`)
   return {
     sync_slowdown_under_asking: slowdownOf('busy'),
     sync_slowdown_under_questions: slowdownOf('asked'),
     sync_slowdown_under_log: slowdownOf('followed'),
-    followed_log_mb_per_s: rounded(followed),
-    busy_ask_roundtrip_ms: rounded(percentile(answered, 95)),
+    busy_asks_per_s: rounded(busy.askMs.length / (busy.ms / 1_000)),
+    followed_log_mb_per_s: rounded(busy.bytes / 1_000 / busy.ms),
+    busy_ask_roundtrip_ms: rounded(percentile(busy.askMs, 95)),
     asked_agent_rss_mb: peak.agent,
     asked_server_rss_mb: peak.server,
   }
 }
 
-async function askOften(site: ReconcileSite, n: number, took: number[], signal: AbortSignal): Promise<void> {
-  await Bun.sleep((n * ASK_EVERY_MS) / ASKERS)
-  while (!signal.aborted) {
-    const startMs = performance.now()
-    await (await ask(site, { kind: 'object', ref: CONFIG_MAP })).text()
-    took.push(performance.now() - startMs)
-    await Bun.sleep(Math.max(0, startMs + ASK_EVERY_MS - performance.now()))
+function startPeople(site: ReconcileSite) {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, 'ask-load.ts')], { stdin: 'pipe', stdout: 'pipe', stderr: 'inherit' })
+  const answers = createInterface({ input: Readable.fromWeb(child.stdout as unknown as NodeReadableStream) })[Symbol.asyncIterator]()
+  const url = `${site.fleet.serverUrl}/api/v1/clusters/${CLUSTER}/ask`
+  const write = (line: string) => {
+    child.stdin.write(`${line}\n`)
+    child.stdin.flush()
+  }
+  return {
+    begin: ({ askers, follows }: { askers: number; follows: boolean }) => {
+      const follow = follows ? { kind: 'logs', ref: POD, follow: true } : null
+      const question = { kind: 'object', ref: CONFIG_MAP }
+      write(
+        JSON.stringify({
+          url,
+          token: site.fleet.token,
+          askers,
+          everyMs: ASK_EVERY_MS,
+          settleMs: SETTLE_MS,
+          question,
+          follow,
+        } satisfies AskLoad),
+      )
+    },
+    end: async () => {
+      write('')
+      const { value } = await answers.next()
+      if (value === undefined) throw new Error('the process that asks has ended')
+      return JSON.parse(value) as AskLoadResult
+    },
+    stop: async () => {
+      child.kill()
+      await child.exited
+    },
   }
 }
 
-async function commits(site: ReconcileSite, label: string): Promise<number[]> {
+async function commits(site: ReconcileSite, label: string, count: number): Promise<number[]> {
   const took: number[] = []
-  for (let n = 0; n < COMMITS / 2; n++) took.push(await commit(site, `${label} ${n}`))
+  for (let n = 0; n < count; n++) took.push(await commit(site, `${label} ${n}`))
   return took
 }
 
@@ -169,14 +206,10 @@ async function ask({ fleet }: ReconcileSite, question: object, signal?: AbortSig
   return response
 }
 
-const received = { total: 0 }
 /** Bytes of the answer: the log and a little around it. */
 async function drain(response: Response): Promise<number> {
   let bytes = 0
-  for await (const chunk of response.body ?? new ReadableStream<Uint8Array>()) {
-    bytes += chunk.length
-    received.total += chunk.length
-  }
+  for await (const chunk of response.body ?? new ReadableStream<Uint8Array>()) bytes += chunk.length
   return bytes
 }
 
