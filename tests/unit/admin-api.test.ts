@@ -318,7 +318,10 @@ test('AP29 a method that a path does not have is 405 with Allow, for callers wit
 test('AP10 the OpenAPI document is 3.1, describes every route, and needs the token', async () => {
   const { status, body } = await admin.call('GET', '/api/v1/openapi.json')
   expect(status).toBe(200)
-  const document = body as { openapi: string; paths: Record<string, Record<string, { summary?: string; requestBody?: { required?: boolean } }>> }
+  const document = body as {
+    openapi: string
+    paths: Record<string, Record<string, { summary?: string; requestBody?: { required?: boolean } }>>
+  }
   expect(document.openapi).toMatch(/^3\.1\./)
   const isRequired = (path: string) => document.paths[path]?.['post']?.requestBody?.required
   expect([isRequired('/api/v1/join-tokens'), isRequired('/api/v1/tokens')]).toEqual([false, true])
