@@ -16,17 +16,17 @@ import { objectRowPrefix } from '../../shared/model/desired.ts'
 import { clusterIdSchema } from '../../shared/model/ids.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
-import { fingerprint, generateKey, signBytes } from '../../shared/runtime/keys.ts'
+import { generateKey, signBytes } from '../../shared/runtime/keys.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { startSealedSite } from '../../tests/support/sealed-site.ts'
 import { corpusServices } from './corpus.ts'
 import { percentile, rounded } from './figures.ts'
 import { runParts, type Say } from './parts.ts'
+import { benchRotate } from './secrets-rotate.ts'
 
 const SERVICE = { project: 'bench', service: 'shop' }
 const SECRETS = 5_000
-const CLUSTERS = 10_000
-/** Sealed rows of each of those clusters. */
+/** Sealed rows of each cluster that gets a new recipient key. */
 const ROWS_EACH = 20
 const PAGE_OBJECTS = 4_000
 /** One object in so many is a Secret. */
@@ -140,26 +140,10 @@ const page = (say: Say) =>
     return { page_overhead_pct: rounded((sealed / clear - 1) * 100) }
   })
 
-/** All agents have another recipient key: a new encapsulation each, and each of their keys wrapped anew. */
-const rotate = (say: Say) =>
-  withSealing(async ({ sealing }) => {
-    const keys = keysOf(sealing)
-    const rows = Array.from({ length: ROWS_EACH }, (_, n) => {
-      const object = secret(n)
-      return { id: rowId(object), doc: sealObject(keys, rowId(object), object, canonicalJson(object)) }
-    })
-    const recipients = Array.from({ length: CLUSTERS }, () => generateKey('x25519').publicKey)
-    const seal = createPageSeal({ sealing, recipientOf: (of) => recipients[Number.parseInt(of.slice(2), 16)] ?? null })
-    const list = marked(rows)
-    const startMs = performance.now()
-    for (let n = 0; n < CLUSTERS; n++) {
-      const { head } = await seal.wrap(clusterId(n), list, BINDING)
-      if (head.to !== fingerprint(recipients[n] ?? '')) throw new Error('it is wrapped for another agent')
-    }
-    const seconds = (performance.now() - startMs) / 1_000
-    say(`${CLUSTERS} clusters with ${ROWS_EACH} sealed rows each in ${rounded(seconds)} s`)
-    return { rotate_10000_s: rounded(seconds) }
-  })
+const rotate = (say: Say) => {
+  const secrets = Array.from({ length: ROWS_EACH }, (_, n) => secret(n)).map((object) => ({ id: rowId(object), object }))
+  return benchRotate(say, SERVICE, secrets)
+}
 
 /** The same objects, rendered by two processes of a server. */
 const reseal = () =>

@@ -12,7 +12,7 @@ import type { Store } from '../../server/store/store.ts'
 import { cursorText } from '../../shared/crdt/position.ts'
 import { setDigest } from '../../shared/kube/canonical.ts'
 import { objectRowId, type ServiceRow } from '../../shared/model/desired.ts'
-import { type AgentId, agentIdSchema, type ClusterId, clusterIdSchema, serviceKey } from '../../shared/model/ids.ts'
+import { type AgentId, agentIdSchema, type ClusterId, clusterIdSchema, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
@@ -84,8 +84,17 @@ export async function atOnce<T>(items: readonly T[], work: (item: T) => Promise<
   await Promise.all(Array.from({ length: IN_FLIGHT }, worker))
 }
 
-/** A server's data folder with these sites, each with its four services; and where each agent's replica stands. */
-export async function placeServices(dataDir: string, store: Store, sites: readonly Site[]): Promise<Map<ClusterId, string>> {
+/** A service of a site, with its content. */
+type Placed = ServiceId & Pick<Publication, 'doc' | 'objects'>
+
+/** A server's data folder with these sites, each with its four services unless others are given; and where each agent's
+ *  replica stands. */
+export async function placeServices(
+  dataDir: string,
+  store: Store,
+  sites: readonly Site[],
+  placed: (site: Site) => readonly Placed[] = fourServices(),
+): Promise<Map<ClusterId, string>> {
   const keys = loadServerKeys(join(dataDir, 'keys'))
   const content = createFileContentStore(join(dataDir, 'content'), systemClock)
   const opened = createShards({
@@ -99,19 +108,24 @@ export async function placeServices(dataDir: string, store: Store, sites: readon
     log: silentLogger,
   })
   await store.adoptShards(opened.dbIds.map((dbId, index) => ({ index, dbId, clusterIds: [] })))
-  const revisions = new Map<string, { doc: ServiceRow; objects: Map<string, string> }>()
-  const publications: Publication[] = sites.flatMap(({ number, clusterId }) =>
-    Array.from({ length: SERVICES_EACH }, (_, n) => {
-      const id = serviceOf(number, n)
-      const known = revisions.get(serviceKey(id)) ?? revisionOf(id)
-      revisions.set(serviceKey(id), known)
-      return { clusterId, ...id, ...known, placedBy: '{}' }
-    }),
+  const publications: Publication[] = sites.flatMap((site) =>
+    placed(site).map((service) => ({ clusterId: site.clusterId, ...service, placedBy: '{}' })),
   )
   await publishRevisions({ store, content, shards: opened.shards }, publications)
   const cursors = new Map(sites.map(({ clusterId }) => [clusterId, cursorText(opened.shards.head(clusterId))]))
   opened.shards.close()
   return cursors
+}
+
+function fourServices(): (site: Site) => readonly Placed[] {
+  const revisions = new Map<string, ReturnType<typeof revisionOf>>()
+  return ({ number }) =>
+    Array.from({ length: SERVICES_EACH }, (_, n) => {
+      const id = serviceOf(number, n)
+      const known = revisions.get(serviceKey(id)) ?? revisionOf(id)
+      revisions.set(serviceKey(id), known)
+      return { ...id, ...known }
+    })
 }
 
 function revisionOf(id: { project: string; service: string }): { doc: ServiceRow; objects: Map<string, string> } {
