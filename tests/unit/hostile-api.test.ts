@@ -252,7 +252,7 @@ test('AK2 a log that is followed ends when the right of its reader ends', async 
   const log = new TransformStream<Uint8Array, Uint8Array>()
   const [source, sink] = [log.readable.getReader(), log.writable.getWriter()]
   const stream = { read: async () => (await source.read()).value ?? null, cancel: () => void source.cancel() }
-  const asks = { admit: () => {}, ask: () => stream } as unknown as NonNullable<AppDeps['asks']>
+  const asks = { admit: () => {}, gathered: async () => {}, ask: () => stream } as unknown as NonNullable<AppDeps['asks']>
   const site = await createTestAdmin({ asks, clock: { ...systemClock, sleep: () => new Promise(() => {}) } })
   const clusterId = await joinCluster(site.store, 'a')
   await site.store.markSeen(new Map([[clusterId, systemClock.nowMs()]]))
