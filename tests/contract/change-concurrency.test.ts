@@ -84,6 +84,9 @@ async function prune(site: () => Site, followers: readonly Follower[], ended: ()
   return pruned
 }
 
+/** Transactions of each part, however slow the machine is. */
+const WRITES_MIN = 50
+
 async function expectAllSeen(place: StorePlace, followers: readonly Follower[]): Promise<void> {
   const looking = await place.connect()
   const rows = await looking.reader.selectFrom('api_tokens').select('id').execute()
@@ -116,7 +119,7 @@ test('CF9 PostgreSQL: writers of three processes, one killed in the middle, and 
   const random = seededRandom(seed)
   const writeFor = async (ms: number, name: string) => {
     const until = Date.now() + ms
-    for (let n = 0; Date.now() < until; n++) await writeSome(one.db, `${name}-${n}`, random)
+    for (let n = 0; Date.now() < until || n < WRITES_MIN; n++) await writeSome(one.db, `${name}-${n}`, random)
   }
   await writeFor(600, 'x')
   writers[0]?.kill('SIGKILL')

@@ -32,6 +32,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     20: '970240498f773cd7',
     21: '570de9997fb96742',
     22: 'bfc8109a2fd50df2',
+    23: 'f6933b1060afba79',
   },
   PostgreSQL: {
     1: 'b031b6640bfd07f7',
@@ -56,6 +57,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     20: '555cdaaa4db88a18',
     21: '95abb252a54cb685',
     22: '31190ed123c36579',
+    23: '62659974ae446466',
   },
 }
 
