@@ -84,7 +84,7 @@ function stateWords(service: ServiceView): string {
 function ClusterCounts({ total, healthy, offline }: ServiceView['status']['clusters']) {
   return (
     <span class="muted">
-      {text.services.healthyOf(healthy, total)}
+      {text.services.clustersOf(healthy, total)}
       {offline > 0 && ` · ${text.services.offline(offline)}`}
     </span>
   )

@@ -140,7 +140,7 @@ export const text = {
     columns: {
       name: 'Service',
       state: 'State',
-      clusters: 'Clusters',
+      clusters: 'Healthy in',
       commit: 'Commit',
       objects: 'Objects',
       cluster: 'Cluster',
@@ -153,6 +153,7 @@ export const text = {
     rendered: 'Rendered',
     notUsed: 'not used by any cluster',
     nowhere: 'No cluster matches the targets of the service and the filter.',
+    clustersOf: (healthy: number, total: number) => (total === 0 ? 'no clusters' : `${number(healthy)} of ${number(total)}`),
     healthyOf: (healthy: number, total: number) => (total === 0 ? 'no clusters' : `${number(healthy)} of ${number(total)} healthy`),
     offline: (n: number) => `${number(n)} offline`,
     revisions: 'Revisions',
