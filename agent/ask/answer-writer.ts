@@ -47,9 +47,11 @@ export class AnswerWriter implements AnswerSink {
 
   constructor(deps: WriterDeps) {
     this.#deps = deps
-    deps.stop.addEventListener('abort', () => this.#leave(), { once: true })
-    if (deps.stop.aborted) this.#leave()
-    this.#sending = this.#send()
+    const leave = () => this.#leave()
+    deps.stop.addEventListener('abort', leave, { once: true })
+    if (deps.stop.aborted) leave()
+    // The signal lives as long as the agent, and the listener would keep the answer with it.
+    this.#sending = this.#send().finally(() => deps.stop.removeEventListener('abort', leave))
   }
 
   /** Aborts when the caller no longer waits for the answer. */

@@ -1,5 +1,7 @@
 // AK6: answers about more than they show say so, and answers about as much as they show do not.
 import { expect, test } from 'bun:test'
+import { getEventListeners } from 'node:events'
+import { AnswerWriter } from '../../agent/ask/answer-writer.ts'
 import type { AnswerContext } from '../../agent/ask/ask-context.ts'
 import { AskReads, LIST_OBJECTS_MAX } from '../../agent/ask/ask-reads.ts'
 import { FIELDS_MAX } from '../../agent/ask/object-differences.ts'
@@ -122,4 +124,16 @@ test('AK6 a list that is longer than what one answer reads says so', async () =>
   }
   expect(await listOf(LIST_OBJECTS_MAX)).toEqual([LIST_OBJECTS_MAX, null])
   expect(await listOf(LIST_OBJECTS_MAX + 1)).toEqual([LIST_OBJECTS_MAX, expect.stringContaining(`only ${LIST_OBJECTS_MAX} pods`)])
+})
+
+test('an answer that has ended stays in no list of the agent', async () => {
+  const { signal } = new AbortController()
+  const session = { call: async () => ({ status: 200, body: new TextEncoder().encode('{"taken":true}') }) }
+  const deps = { clock: systemClock, id: 'a', bytesMax: 1_000, stop: signal, session } as unknown as ConstructorParameters<
+    typeof AnswerWriter
+  >[0]
+  const writer = new AnswerWriter(deps)
+  expect(getEventListeners(signal, 'abort')).toHaveLength(1)
+  await writer.end({ t: 'end' } as unknown as Parameters<typeof writer.end>[0])
+  expect(getEventListeners(signal, 'abort')).toHaveLength(0)
 })
