@@ -70,6 +70,10 @@ function oneOf(text: string): string {
   return held
 }
 
+/** What is not told then waits for the next poll. */
+const FLUSH_TRIES = 5
+const FLUSH_RETRY_MS = 500
+
 export class DemoSite {
   readonly choice: SiteChoice
   readonly services = new Map<string, Held>()
@@ -421,7 +425,15 @@ export class DemoSite {
   }
 
   async flush(): Promise<void> {
-    if (this.online && this.#joined !== null && this.#token !== null) await this.#push(this.#joined).catch(() => {})
+    for (let failures = 0; failures < FLUSH_TRIES && this.#queue.length > 0; ) {
+      if (!this.online || this.#joined === null || this.#token === null) return
+      try {
+        await this.#push(this.#joined)
+      } catch {
+        failures += 1 // a busy server asks to come again
+        await systemClock.sleep(FLUSH_RETRY_MS)
+      }
+    }
   }
 
   #pushing: Promise<void> = Promise.resolve()
