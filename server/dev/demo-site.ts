@@ -70,7 +70,7 @@ function oneOf(text: string): string {
   return held
 }
 
-/** What is not told then waits for the next poll. */
+/** Rows that are still not told then wait for the next poll. */
 const FLUSH_TRIES = 5
 const FLUSH_RETRY_MS = 500
 
