@@ -3,13 +3,13 @@
 import { expect, test } from 'bun:test'
 import { EARLIER, earlierBuild, lacksEarlier, startUpgradeRun, THIS_BUILD } from '../../scripts/benchmarks/upgrade-run.ts'
 
-/** Each agent has a real API server, which takes 280 MB and two seconds of a processor to start: 50 of them want 20 GB.
- */
-const MANY = Number(process.env['SKERRY_UPGRADE_AGENTS'] ?? 10)
+/** Number of agents. Each has a real API server, which takes 280 MB and two seconds of a processor to start: 50 of them
+ *  want 20 GB. */
+const ASKED = process.env['SKERRY_UPGRADE_AGENTS']
 
 const VARIANTS = [
-  ['the previous build, server first', MANY, EARLIER.previous, ['skerry', 'skerry-agent']],
-  ['the previous build, agents first', 4, EARLIER.previous, ['skerry-agent', 'skerry']],
+  ['the previous build, server first', Number(ASKED ?? 10), EARLIER.previous, ['skerry', 'skerry-agent']],
+  ['the previous build, agents first', Number(ASKED ?? 4), EARLIER.previous, ['skerry-agent', 'skerry']],
   ['the build before it, server first', 4, EARLIER.before, ['skerry', 'skerry-agent']],
   ['the build before it, agents first', 4, EARLIER.before, ['skerry-agent', 'skerry']],
 ] as const
