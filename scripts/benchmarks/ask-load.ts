@@ -63,8 +63,12 @@ async function load({ url, token, askers, everyMs, settleMs, question, follow }:
   const unlessLeft = (error: unknown) => {
     if (!signal.aborted) throw error
   }
+  // Askers end after their pauses, in which nothing is asked any more.
+  signal.addEventListener('abort', () => {
+    result.ms = performance.now() - sinceMs
+  })
   const all = Array.from({ length: askers }, (_, n) => askOften(n))
   if (follow !== null) all.push(followLog(follow))
   await Promise.all(all.map((one) => one.catch(unlessLeft)))
-  return { ...result, ms: performance.now() - sinceMs }
+  return result
 }
