@@ -36,6 +36,8 @@ afterAll(async () => {
   for (const liar of liars.values()) await liar.stop()
 })
 
+const TOLD_WITHIN_MS = 20_000
+
 interface Outcome {
   lie: string
   told: boolean
@@ -50,7 +52,10 @@ async function endure(site: SyncSite, lie: Lie): Promise<Outcome> {
   liar.tell(lie)
   await chaos.commit([`only-${site.name}`])
   let rssMb = 0
-  for (const endMs = performance.now() + LIE_MS; performance.now() < endMs; await Bun.sleep(50)) {
+  const beganMs = performance.now()
+  // An agent on a busy machine asks later.
+  const isOver = (ms: number) => ms >= TOLD_WITHIN_MS || (ms >= LIE_MS && liar.told() > 0)
+  for (; !isOver(performance.now() - beganMs); await Bun.sleep(50)) {
     rssMb = Math.max(rssMb, processSize(site.pid())?.rssMb ?? Number.POSITIVE_INFINITY)
   }
   const outcome = { lie: lie.name, told: liar.told() > 0, asked: liar.asked(), rssMb }
