@@ -17,7 +17,7 @@ const git = (...args: string[]): string =>
     .trim()
 
 /** SOURCE_DATE_EPOCH, or the time of the commit. */
-export function buildSeconds(): number {
+function buildSeconds(): number {
   const given = process.env['SOURCE_DATE_EPOCH'] ?? git('log', '-1', '--format=%ct')
   return /^\d+$/.test(given) ? Number(given) : 0
 }
@@ -40,16 +40,30 @@ function withFiles<T>(name: ImageName, architecture: Architecture, use: (files: 
   })
 }
 
-export function writeImage(name: ImageName, folder: string, architectures: readonly Architecture[]): WrittenImage {
+/** The commit and the time that files of a build name. */
+export interface BuildOrigin {
+  commit: string
+  seconds: number
+}
+export const buildOrigin = (): BuildOrigin => ({
+  commit: process.env['SKERRY_COMMIT'] ?? git('rev-parse', 'HEAD'),
+  seconds: buildSeconds(),
+})
+
+export function writeImage(
+  name: ImageName,
+  folder: string,
+  architectures: readonly Architecture[],
+  { commit, seconds }: BuildOrigin,
+): WrittenImage {
   const stage = finalStage(IMAGES[name])
-  const seconds = buildSeconds()
   const version = packageVersion()
   const created = new Date(seconds * 1000).toISOString()
   const labels = {
     'org.opencontainers.image.title': name === 'server' ? 'skerry-server' : 'skerry-agent',
     'org.opencontainers.image.description': name === 'server' ? 'The Skerry server' : 'The Skerry agent of a cluster',
     'org.opencontainers.image.version': version,
-    'org.opencontainers.image.revision': process.env['SKERRY_COMMIT'] ?? git('rev-parse', 'HEAD'),
+    'org.opencontainers.image.revision': commit,
     'org.opencontainers.image.created': created,
     'org.opencontainers.image.licenses': 'Apache-2.0',
     'org.opencontainers.image.base.name': 'scratch',
@@ -69,8 +83,12 @@ if (import.meta.main) {
   const architectures: Architecture[] = args.includes('--arm64') ? ['amd64', 'arm64'] : ['amd64']
   const words = args.filter((arg) => !arg.startsWith('--'))
   const out = resolve(words[0] ?? 'dist/images')
+  const origin = buildOrigin()
   const written = Object.fromEntries(
-    (Object.keys(IMAGES) as ImageName[]).map((name) => [`skerry-${name}`, writeImage(name, join(out, `skerry-${name}`), architectures)]),
+    (Object.keys(IMAGES) as ImageName[]).map((name) => [
+      `skerry-${name}`,
+      writeImage(name, join(out, `skerry-${name}`), architectures, origin),
+    ]),
   )
   if (asJson) process.stdout.write(`${JSON.stringify(written, null, 2)}\n`)
   else

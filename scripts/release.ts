@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { packageVersion } from './binary-sandbox.ts'
-import { buildSeconds, type ImageName, writeImage } from './image.ts'
+import { buildOrigin, type ImageName, writeImage } from './image.ts'
 import { type Architecture, DEBIAN_ARM64, withDebianRoot } from './images/dockerfile.ts'
 import { sha256 } from './images/layer.ts'
 import { addSignature } from './images/oci.ts'
@@ -74,6 +74,8 @@ const cloneFacts = (): CloneFacts => ({
 interface Release {
   folder: string
   version: string
+  /** Read once, so that a commit during the release does not show in half of its files. */
+  commit: string
   seconds: number
   signer: Signer
   /** Parts of each program. */
@@ -180,7 +182,7 @@ const BUBBLEWRAP = '/usr/bin/bwrap'
 /** One archive for each image, with all platforms and the signature; `skopeo copy oci-archive:FILE:VERSION docker://…`
  *  pushes it. */
 function writeImages(release: Release): void {
-  const { version, seconds, signer } = release
+  const { version, seconds, commit, signer } = release
   const render = ['helm', 'helm3', 'kustomize'] as const
   const { parts, unowned } = withDebianRoot('amd64', debianPartsOf)
   const unknown = unowned.filter((path) => path !== BUBBLEWRAP)
@@ -194,7 +196,7 @@ function writeImages(release: Release): void {
   for (const name of ['server', 'agent'] as const satisfies readonly ImageName[]) {
     const title = `skerry-${name}`
     const layout = join(release.folder, `.${title}`)
-    const written = writeImage(name, layout, ARCHITECTURES)
+    const written = writeImage(name, layout, ARCHITECTURES, { commit, seconds })
     addSignature(layout, written.digest, imagePayload(title, written.digest), signer.sign)
     for (const { architecture, digest, bytes } of written.platforms) {
       const folder = architecture === 'arm64' ? 'build/targets/render-arm64' : 'build/render'
@@ -228,7 +230,7 @@ function writeChecksums(release: Release): void {
 }
 
 function writeProvenance(release: Release): void {
-  const { folder, version, seconds, signer } = release
+  const { folder, version, seconds, commit, signer } = release
   const subjects = readdirSync(folder)
     .filter((name) => !name.endsWith('.cdx.json'))
     .sort()
@@ -237,7 +239,7 @@ function writeProvenance(release: Release): void {
     .filter((path) => existsSync(join(ROOT, path)))
     .map((path) => ({ name: path, sha256: hashOf(join(ROOT, path)) }))
   const facts = {
-    ...{ version, seconds, commit: git('rev-parse', 'HEAD') || 'unknown', inputs },
+    ...{ version, seconds, commit: commit || 'unknown', inputs },
     repository: null,
     builder: process.env['SKERRY_BUILDER'] ?? 'https://skerry.dev/build/local',
   }
@@ -281,13 +283,14 @@ if (import.meta.main) {
   const folder = resolve(ROOT, to)
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
+  const origin = buildOrigin()
   const signer = openSigner(process.env['SKERRY_SIGNING_KEY'], process.env['SKERRY_SIGNING_KEY_PASSWORD'])
   const parts = {
     skerry: await partsOf('skerry'),
     'skerry-agent': await partsOf('skerry-agent'),
     'skerry-cli': await partsOf('skerry-cli'),
   }
-  const release: Release = { folder, version, seconds: buildSeconds(), signer, parts }
+  const release: Release = { folder, version, ...origin, signer, parts }
   writePrograms(release)
   writeClients(release)
   writeTexts(release)
