@@ -21,12 +21,12 @@ import { LOCAL_RENDER_OPTIONS, runLocalRender } from './verbs/render-verb.ts'
 import { SERVER_OPTIONS } from './verbs/server-options.ts'
 import type { VerbIo } from './verbs/verb-io.ts'
 
-/** How a verb differs from those that end at once when nobody reads their output. */
+/** For verbs that run until they are stopped. The others end at once when nobody reads their output. */
 export interface LongVerbs {
   /** The process becomes a server, which outlives the readers of its output. */
   onServe(): void
-  /** Nobody is there any more: the last reader of the output closed it, or the terminal was closed. The listener ends
-   *  the process. It may be called more than once. */
+  /** Calls the listener when the last reader of the output closed it, or when the terminal was closed. The listener
+   *  ends the process. It may be called more than once. */
   onLeft(listener: () => void): void
 }
 

@@ -7,9 +7,10 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 
 /** A metered link without a budget of its own: about ten times what an idle agent needs in a day. */
 export const DAILY_BYTES_METERED = 1_000_000
-/** At most so much is forgotten by a kill… */
+/** Bytes that are not in the file yet. A kill loses them. */
 const WRITE_AFTER_BYTES = 4_096
-/** …or this part of the day, so that an agent with much traffic does not write a file for each request. */
+/** Later in a day with much traffic, the file is written after this part of the day's bytes: otherwise it would be
+ *  written for each request. */
 const WRITE_AFTER_PART = 1 / 256
 /** Longer than the content, so that each write replaces all of the one before in place. A file that is replaced by a
  *  rename costs a wait for the disk on ext4, and a followed log writes many times a second. */

@@ -66,7 +66,8 @@ export const placedBy =
 /** Clusters whose placements are proven in one transaction. */
 const CLUSTERS_A_TIME = 50
 
-/** Once, after an upgrade from a version without proofs: what the store has then is believed. How many placements. */
+/** Once, after an upgrade from a version without proofs: makes a proof for each placement that the store has then.
+ *  Returns their number. */
 export async function proveAll(store: Pick<Store, 'clusterOrdinals' | 'desiredInCluster' | 'publish'>, sealing: Sealing): Promise<number> {
   if (sealing.current() === null || sealing.hasProofs()) return 0
   const clusterIds: ClusterId[] = [...(await store.clusterOrdinals()).keys()]

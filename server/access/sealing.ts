@@ -47,7 +47,7 @@ export interface Sealing {
   keysFor(service: ServiceId): SealingKeys | null
   /** Null means that this server does not have the key. */
   keysOf(id: string, service: ServiceId): SealingKeys | null
-  /** Seals from now on, durably. `newKey`: under another key. False: nothing changed. */
+  /** Seals from now on, and records that on the disk. `newKey`: under another key. False means that nothing changed. */
   begin(newKey?: boolean): boolean
   /** Since when nothing on this server is in clear. Null means not known, or never. */
   cleanMs(): number | null
@@ -59,7 +59,7 @@ export interface Sealing {
   proofKey(id: string): Uint8Array | null
   /** Whether each placement has a proof, as far as this server wrote it. */
   hasProofs(): boolean
-  /** Each placement has one, durably. */
+  /** Records on the disk that each placement has a proof. */
   proofsWritten(): void
   /** Destroys former keys: what is sealed under them opens nowhere but at the sites that have it. */
   forget(ids: readonly string[]): void

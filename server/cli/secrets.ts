@@ -48,7 +48,7 @@ export async function rotateRecipient(context: Context, clusters: readonly strin
   context.io.stderr.write('`skerry token list --agents` shows the fingerprints, and agents that were asked and have not answered yet.\n')
 }
 
-/** They share commits of the store. */
+/** Requests at the same time. The server writes their changes in shared commits. */
 const ASKED_AT_ONCE = 32
 
 async function chosenAgents(context: Context, clusters: readonly string[], selector: string | undefined): Promise<AgentCredential[]> {

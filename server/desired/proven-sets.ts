@@ -14,9 +14,9 @@ import type { SealedRow } from './row-lines.ts'
 import type { ServiceRevision } from './shards.ts'
 
 export interface ProvenSets {
-  /** The shard file has it. */
+  /** Call when the shard file has the rows of the revision. */
   wrote(revision: ServiceRevision): void
-  /** Whether all of the rows are of such sets. What is known is answered before this returns. */
+  /** Whether the cluster may have all of these rows. It answers at once unless the store must be read. */
   has(clusterId: ClusterId, rows: readonly SealedRow[]): boolean | Promise<boolean>
 }
 
@@ -35,7 +35,7 @@ interface OpenProven {
   log: Logger
 }
 
-/** The store as all of the server uses it, and what it knows of the placements. */
+/** The store for the rest of the server, which writes proofs, and the check of pages by it. */
 export async function openProven({ store: plain, sealing, content, log }: OpenProven): Promise<{ store: Store; proven: ProvenSets }> {
   const proven = await proveAll(plain, sealing)
   if (proven > 0) log.info('placements of an earlier version have proofs now', { placements: proven })

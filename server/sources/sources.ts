@@ -40,7 +40,7 @@ export interface Sources {
   forget(uid: string): Promise<void>
 }
 
-/** The use that is made of a credential. */
+/** The servers to which a credential would be sent. */
 export interface CredentialUse {
   /** Address of the repository. */
   url: string

@@ -1,4 +1,4 @@
-// What agents may hold with parts of answers that do not come.
+// Parts of answers that stall: one cluster cannot use up the memory that all clusters share.
 import { expect, test } from 'bun:test'
 import { answerPart } from '../../server/http/answer-route.ts'
 import { createBodyShares } from '../../server/http/body.ts'

@@ -97,7 +97,7 @@ test('a whole check runs every file but those of --long, the build and then the 
       .filter((job) => job.beside)
       .map((job) => job.name),
   ).toEqual(['end to end: idle'])
-  // What is shipped is what is proven, from end to end.
+  // End-to-end tests run the compiled programs, because those are shipped.
   const endToEnd = slowJobs(files, 'long').filter((job) => job.name.startsWith('end to end'))
   expect(endToEnd.map((job) => [job.needsBuild, job.env?.['SKERRY_PROGRAMS']])).toEqual(endToEnd.map(() => [true, 'dist']))
 })

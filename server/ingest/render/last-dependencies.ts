@@ -17,7 +17,7 @@ import { pickOf } from './open-sources.ts'
 import type { ClusterOutcomes } from './render-clusters.ts'
 import type { NamingService } from './rendering.ts'
 
-/** `id`: undefined for one that could not be read. */
+/** `id` is undefined if the file could not be read. */
 interface LookedFile {
   source: number
   path: string

@@ -72,7 +72,7 @@ async function waitForTheDiskBeside(writer: Kysely<Tables>, path: string, logFil
   return logSync
 }
 
-/** The one that SQLite gives a new file. */
+/** The mode that SQLite gives a new file. */
 const STORE_MODE = 0o644
 
 async function prepareFile(path: string): Promise<void> {

@@ -93,7 +93,7 @@ export async function signOut(): Promise<void> {
   }
 }
 
-/** None: the server has no sign-in by a provider. */
+/** Empty if the server has no sign-in by a provider. */
 export async function signInOffer(): Promise<Provider[]> {
   try {
     const response = await fetch(serverUrl('auth/providers'), { headers: { accept: 'application/json' } })
