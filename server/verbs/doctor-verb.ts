@@ -6,18 +6,14 @@ import { examine } from '../doctor/examine.ts'
 import { type DoctorReport, doctorReportSchema } from '../doctor/findings.ts'
 import { readStorePlace } from '../store/store-place.ts'
 import { createProgressLine } from './progress-line.ts'
-import { SERVER_OPTIONS } from './server-options.ts'
+import { RENDER_OPTIONS, SERVER_OPTIONS } from './server-options.ts'
 import { type Flags, runVerb, type VerbIo } from './verb-io.ts'
 
 export const DOCTOR_OPTIONS = {
   data: { ...SERVER_OPTIONS.data, help: 'Data folder of the server, which may run.' },
   store: SERVER_OPTIONS.store,
   storeFile: SERVER_OPTIONS.storeFile,
-  renderSandbox: SERVER_OPTIONS.renderSandbox,
-  helm: SERVER_OPTIONS.helm,
-  helm3: SERVER_OPTIONS.helm3,
-  kustomize: SERVER_OPTIONS.kustomize,
-  renderers: SERVER_OPTIONS.renderers,
+  ...RENDER_OPTIONS,
 } as const satisfies OptionTable
 
 export const runDoctor = (flags: Flags, io: VerbIo): Promise<number> =>

@@ -16,7 +16,7 @@ import { markBy } from '../render/for-people.ts'
 import { createRenderers } from '../render/renderers.ts'
 import { createSandbox } from '../render/sandbox/runs.ts'
 import { createProgressLine } from './progress-line.ts'
-import { SERVER_OPTIONS } from './server-options.ts'
+import { RENDER_OPTIONS } from './server-options.ts'
 import { type Flags, runVerb, type VerbIo } from './verb-io.ts'
 
 export const LOCAL_RENDER_OPTIONS = {
@@ -36,11 +36,7 @@ export const LOCAL_RENDER_OPTIONS = {
     help: 'APIs that the cluster serves, such as monitoring.coreos.com/v1,apps/v1/Deployment.',
   },
   sourceVersion: { type: 'text', placeholder: 'TEXT', help: 'Value of source.version in templates.', default: 'local' },
-  renderSandbox: SERVER_OPTIONS.renderSandbox,
-  helm: SERVER_OPTIONS.helm,
-  helm3: SERVER_OPTIONS.helm3,
-  kustomize: SERVER_OPTIONS.kustomize,
-  renderers: SERVER_OPTIONS.renderers,
+  ...RENDER_OPTIONS,
 } as const satisfies OptionTable
 
 /** Resolves with the exit code (RH4). `wanted`: as `chooseService` has it. */

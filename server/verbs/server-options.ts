@@ -9,6 +9,25 @@ import { SANDBOX_MODES } from '../render/sandbox/runs.ts'
 import { EVENTS_MAX } from '../store/status/store-events.ts'
 import { RETENTION } from '../store/upkeep/upkeep.ts'
 
+/** Options of each verb that renders. */
+export const RENDER_OPTIONS = {
+  renderSandbox: {
+    type: 'text',
+    placeholder: 'MODE',
+    help: 'Isolation of render programs; limits needs Landlock (Linux 5.13) and excludes TypeScript and --renderers.',
+    default: 'bubblewrap',
+    choices: SANDBOX_MODES,
+  },
+  helm: { type: 'text', placeholder: 'FILE', help: 'Helm 4; default: helm on PATH or beside this program.' },
+  helm3: { type: 'text', placeholder: 'FILE', help: 'Helm 3; default: helm3 on PATH or beside this program.' },
+  kustomize: { type: 'text', placeholder: 'FILE', help: 'Kustomize 5; default: kustomize on PATH or beside this program.' },
+  renderers: {
+    type: 'text',
+    placeholder: 'FILE',
+    help: 'YAML or JSON file with render programs for services: name: {command, args, readOnly, memory, timeout}.',
+  },
+} as const satisfies OptionTable
+
 export const SERVER_OPTIONS = {
   data: {
     type: 'text',
@@ -128,21 +147,7 @@ export const SERVER_OPTIONS = {
   },
   ...BACKUP_OPTIONS,
   recount: { type: 'flag', help: 'Recompute all counts at this start; use it if `skerry doctor` reports wrong counts.' },
-  renderSandbox: {
-    type: 'text',
-    placeholder: 'MODE',
-    help: 'Isolation of render programs; limits needs Landlock (Linux 5.13) and excludes TypeScript and --renderers.',
-    default: 'bubblewrap',
-    choices: SANDBOX_MODES,
-  },
-  helm: { type: 'text', placeholder: 'FILE', help: 'Helm 4; default: helm on PATH or beside this program.' },
-  helm3: { type: 'text', placeholder: 'FILE', help: 'Helm 3; default: helm3 on PATH or beside this program.' },
-  kustomize: { type: 'text', placeholder: 'FILE', help: 'Kustomize 5; default: kustomize on PATH or beside this program.' },
-  renderers: {
-    type: 'text',
-    placeholder: 'FILE',
-    help: 'YAML or JSON file with render programs for services: name: {command, args, readOnly, memory, timeout}.',
-  },
+  ...RENDER_OPTIONS,
   workers: {
     type: 'integer',
     placeholder: 'COUNT',
