@@ -192,7 +192,7 @@ export async function createLocalFleet(
     return (text === '' ? undefined : JSON.parse(text)) as T
   }
   const hooks = new Map<string, { url: string; secret: string }>()
-  const webhook = async (repository: string, project = 'default') => {
+  const tellPush = async (repository: string, project: string): Promise<Response> => {
     let hook = hooks.get(repository)
     if (hook === undefined) {
       const address = `/projects/${project}/repositories/${repository}/webhook`
@@ -203,7 +203,11 @@ export async function createLocalFleet(
     const body = JSON.stringify({ ref: 'refs/heads/main' })
     const signature = new Bun.CryptoHasher('sha256', hook.secret).update(body).digest('hex')
     const headers = { 'content-type': 'application/json', 'x-hub-signature-256': `sha256=${signature}` }
-    const response = await fetch(new URL(hook.url, serverUrl), { method: 'POST', headers, body })
+    return fetch(new URL(hook.url, serverUrl), { method: 'POST', headers, body })
+  }
+  const webhook = async (repository: string, project = 'default') => {
+    let response = await tellPush(repository, project)
+    if (response.status === 401 && hooks.delete(repository)) response = await tellPush(repository, project) // a store that was set back forgot the secret
     if (!response.ok) throw new Error(`webhook: HTTP ${response.status} ${await response.text()}`)
   }
   const addAgent: LocalFleet['addAgent'] = async ({ name, cluster, joinToken, flags = [], dataDir: dir = join(folder.path, name) }) => {
