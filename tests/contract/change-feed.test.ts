@@ -185,7 +185,12 @@ describe.each(STORES)('$name', (kind) => {
     await writeMany(place, 5_000)
     while ((await prune(store, 10)) > 0);
     await write(store, 'b')
-    expect((await steps.next()).value).toMatchObject({ kind: 'gone', newest: 5_002 })
+    // The tail may have read some of them before they were pruned.
+    const early: Change[] = []
+    let step = (await steps.next()).value
+    for (; step?.kind === 'changes'; step = (await steps.next()).value) early.push(...step.items)
+    expect(numbers(early)).toEqual(early.map((_, index) => index + 2))
+    expect(step).toMatchObject({ kind: 'gone', newest: 5_002 })
     await write(store, 'c')
     expect((await steps.next()).value).toMatchObject({ kind: 'changes', next: 5_003, items: [{ name: 'Service/c' }] })
     await steps.return?.()
