@@ -42,11 +42,12 @@ spec:
 
 test('NO1 NT4 NT8 NX4 a failed render is told once, signed, also by a server that was killed, and then resolved', async () => {
   const { fleet } = scenario
-  await fleet.run(['apply', '-f', '-'], { stdin: resources(receiver.url) })
-  expect(await fleet.run(['notify', 'test', 'hook'])).toContain('delivered in')
+  // First: until the push is read, the service fails to render at the commit before it.
   await scenario.push({ 'web/map.yaml': configMapYaml('web', { a: '1' }) })
   await fleet.run(['apply', '-f', '-'], { stdin: serviceYaml({ name: 'web' }) })
   await scenario.settled('harbour', ['web'])
+  await fleet.run(['apply', '-f', '-'], { stdin: resources(receiver.url) })
+  expect(await fleet.run(['notify', 'test', 'hook'])).toContain('delivered in')
 
   isDown = true
   const commit = await scenario.push({ 'web/map.yaml': 'kind: [' }, 'break the map')
