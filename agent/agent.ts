@@ -1,5 +1,6 @@
 // Composes the agent: sync receives rows, reconcile enforces them, and neither waits for the other. Without a server or
 // a network the agent enforces its rows; without an API server it continues to sync.
+
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { LogFile } from '../shared/adapters/log-sync.ts'
@@ -21,6 +22,7 @@ import { FactsKeeper } from './facts-keeper.ts'
 import { loadAgentKeys, recipientFingerprint, recipientsOf, rotateRecipient } from './link/agent-keys.ts'
 import { mayJoinAnew } from './link/join.ts'
 import type { Fetcher } from './link/server-client.ts'
+import { agentProblem, refusedOrder } from './messages/site-messages.ts'
 import { ChangeSpans } from './observe/change-spans.ts'
 import { reportMetrics } from './observe/metrics-report.ts'
 import { type AgentReport, agentReport, linkReport } from './observe/report.ts'
@@ -254,7 +256,7 @@ class RunningAgent implements Agent {
 
   order(order: EdgeOrder): EdgeAnswer {
     const answer = this.#reconciler?.order(order)
-    if (answer === undefined) return { kind: 'refused', message: 'the agent does not enforce yet; repeat the command when it does' }
+    if (answer === undefined) return refusedOrder('not_enforcing')
     if (answer.kind === 'done' && (order.kind === 'hold' || order.kind === 'unhold') && order.service === null) this.#reportCluster()
     return answer
   }
@@ -424,34 +426,23 @@ class RunningAgent implements Agent {
 
   #problems(): ClusterStatus['problems'] {
     const found: Array<{ code: string; message: string; sinceMs?: number }> = []
-    if (this.#claim.kind === 'superseded') {
-      found.push({
-        code: 'superseded',
-        message: `agent ${this.#claim.by.agent} holds the claim of this cluster: this agent stopped enforcing`,
-      })
-    }
-    if (this.#claim.kind === 'contested') {
-      found.push({ code: 'contested', message: `${claimantText(this.#claim.by)} is active in this cluster: this agent does not enforce` })
-    }
-    if (this.#claim.kind === 'unclear') found.push({ code: 'claim_unclear', message: this.#claim.message })
-    if (this.#unreachable !== null) found.push({ code: 'kube_unreachable', message: this.#unreachable })
+    const claim = this.#claim
+    if (claim.kind === 'superseded') found.push(agentProblem('superseded', { agent: claim.by.agent }))
+    if (claim.kind === 'contested') found.push(agentProblem('contested', { other: claimantText(claim.by) }))
+    if (claim.kind === 'unclear') found.push(agentProblem('claim_unclear', { message: claim.message }))
+    if (this.#unreachable !== null) found.push(agentProblem('kube_unreachable', { failure: this.#unreachable }))
     const full = this.#reserve.problem()
     if (full !== null) found.push({ code: 'disk_full', message: full })
     const other = this.#sync.foreignRecipient
-    if (other !== null)
-      found.push({
-        code: 'recipient_substituted',
-        message: `the server seals to recipient ${other}, and keeps it although this agent announced its own, ${recipientFingerprint(this.#options.dataDir)}`,
-      })
+    if (other !== null) found.push(agentProblem('recipient_substituted', { other, own: recipientFingerprint(this.#options.dataDir) ?? '' }))
     const policy = this.#deps.policy?.report() ?? null
     if (policy !== null && policy.problem !== null)
-      found.push({
-        code: 'policy_unreadable',
-        message: `the local policy ${policy.file} cannot be read; its last valid content stays in use: ${policy.problem}`,
-      })
+      found.push(agentProblem('policy_unreadable', { file: policy.file, problem: policy.problem }))
     const hold = this.#holdOfCluster()
-    if (hold !== null)
-      found.push({ code: hold.suspended === undefined ? 'held' : 'suspended', message: holdText(hold), sinceMs: Math.max(0, hold.sinceMs) })
+    if (hold !== null) {
+      const problem = agentProblem(hold.suspended === undefined ? 'held' : 'suspended', { hold: holdText(hold) })
+      found.push({ ...problem, sinceMs: Math.max(0, hold.sinceMs) })
+    }
     for (const code of [...this.#problemSince.keys()]) if (!found.some((problem) => problem.code === code)) this.#problemSince.delete(code)
     return found.map((problem) => {
       const sinceMs = this.#problemSince.get(problem.code) ?? this.#deps.clock.nowMs()

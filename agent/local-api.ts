@@ -1,9 +1,11 @@
 // Answers on this machine: the report of the agent on a socket in the data folder, and liveness probes on loopback. The
 // socket also takes the commands of a person at the site; only users who may read the folder can open it.
+
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../shared/runtime/clock.ts'
 import { describeError } from '../shared/runtime/loop.ts'
+import { refusedOrder } from './messages/site-messages.ts'
 import type { AgentMetrics } from './metrics.ts'
 import { createLocalProfiles } from './observe/local-profiles.ts'
 import { type AgentReport, agentReportSchema } from './observe/report.ts'
@@ -41,7 +43,7 @@ export function serveLocalApi(dataDir: string, agent: LocalHandlers, probes?: { 
     try {
       log.record(order)
     } catch (error) {
-      return { kind: 'refused', message: `the audit log in ${dataDir} cannot be written: ${describeError(error)}` }
+      return refusedOrder('audit_log_unwritable', { folder: dataDir, failure: describeError(error) })
     }
     const answer = agent.order(order)
     if (answer.kind === 'refused') log.record(order, answer.message)
@@ -66,9 +68,7 @@ export function serveLocalApi(dataDir: string, agent: LocalHandlers, probes?: { 
         if (profile !== null) return profile
         if (pathname !== '/order' || request.method !== 'POST') return handle(request)
         const read = edgeOrderSchema.safeParse(await request.json().catch(() => null))
-        return Response.json(
-          read.success ? recorded(read.data) : ({ kind: 'refused', message: 'the order cannot be read' } satisfies EdgeAnswer),
-        )
+        return Response.json(read.success ? recorded(read.data) : refusedOrder('order_unreadable'))
       },
     }),
   ]

@@ -1,6 +1,7 @@
 // The agent's own audit log: the local commands that people gave over the socket of this machine, in a file of the data
 // folder. A command is on disk before it is carried out. Each line holds the hash of the line before it. A full file
 // becomes the earlier one, and the log continues in a new file.
+
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, statSync, truncateSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { canonicalJson } from '../shared/kube/canonical.ts'
@@ -8,6 +9,7 @@ import { AUDIT_GENESIS, type AuditBreak, AuditChain, type AuditRecord, auditHash
 import { parseServiceKey } from '../shared/model/ids.ts'
 import { type AskFrame, askedRefSchema } from '../shared/protocol/ask.ts'
 import type { Clock } from '../shared/runtime/clock.ts'
+import { sitePart } from './messages/site-messages.ts'
 import type { EdgeOrder } from './reconcile/edge-orders.ts'
 
 interface LogFiles {
@@ -129,7 +131,7 @@ export function readOrderLog(dataDir: string, files: LogFiles = ORDERS): ReadOrd
   for (const line of [files.earlier, files.file].flatMap((name) => linesOf(join(dataDir, name)))) {
     const entry = parseLine(line)
     if (entry === null) {
-      broken ??= { seq: (entries.at(-1)?.seq ?? 0) + 1, problem: 'is not a line of the log' }
+      broken ??= { seq: (entries.at(-1)?.seq ?? 0) + 1, problem: sitePart('not_a_log_line') }
       continue
     }
     chain ??= followedBy(entry)

@@ -1,6 +1,7 @@
 // The policy of the site: a file that a person at the site writes (`--policy`), read again when it changes. A file that
 // cannot be read keeps the last good policy, so that a typing error allows nothing more. At the start there is none to
 // keep, and the agent refuses to start.
+
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import { parseYamlDocuments } from '../shared/adapters/yaml.ts'
 import { explainIssues } from '../shared/model/explain.ts'
@@ -8,6 +9,7 @@ import { AppError, type Problem } from '../shared/protocol/error.ts'
 import type { Clock } from '../shared/runtime/clock.ts'
 import type { Logger } from '../shared/runtime/logger.ts'
 import { describeError } from '../shared/runtime/loop.ts'
+import { sitePart } from './messages/site-messages.ts'
 import { type SitePolicy, sitePolicySchema } from './reconcile/snapshot/permits.ts'
 
 /** How often the file is read; a ConfigMap in a pod is replaced without any event that could be relied on. */
@@ -109,7 +111,7 @@ export function parsePolicy(text: string, file: string): { kind: 'policy'; polic
   if (parsed.problems.length > 0) return { kind: 'wrong', problems: parsed.problems }
   const [document] = parsed.documents
   if (document === undefined || parsed.documents.length > 1)
-    return { kind: 'wrong', problems: [{ path: file, message: `has ${parsed.documents.length} documents; expected one` }] }
+    return { kind: 'wrong', problems: [{ path: file, message: sitePart('policy_documents', { count: parsed.documents.length }) }] }
   const checked = sitePolicySchema.safeParse(document.value)
   if (checked.success) return { kind: 'policy', policy: checked.data }
   const found = explainIssues(sitePolicySchema, document.value, checked.error)
@@ -122,6 +124,6 @@ export function policyText(policy: SitePolicy): string {
   return (
     Object.entries(policy)
       .map(([rule, value]) => `${rule} ${listOf(value)}`)
-      .join('; ') || 'allows everything'
+      .join('; ') || sitePart('policy_allows_all')
   )
 }

@@ -1,4 +1,5 @@
 // SC1, SC2: watches the ConfigMaps that the rows of this cluster name, and reports the named keys when they change.
+
 import { canonicalJson } from '../shared/kube/canonical.ts'
 import { allowsNamespace } from '../shared/model/bounds.ts'
 import { SITE_CONFIG_PREFIX, SITE_MAPS_MAX, siteConfigRowSchema, siteStatusSchema } from '../shared/model/site-config.ts'
@@ -7,6 +8,7 @@ import type { Logger } from '../shared/runtime/logger.ts'
 import { describeError } from '../shared/runtime/loop.ts'
 import type { ApiResource, Cluster } from './cluster/cluster.ts'
 import { SiteBook, type SiteLook } from './cluster/site-book.ts'
+import { sitePart } from './messages/site-messages.ts'
 import type { SitePolicy } from './reconcile/snapshot/permits.ts'
 import type { Replica } from './replica/replica.ts'
 import type { AgentState } from './state/agent-state.ts'
@@ -88,8 +90,7 @@ export class SiteConfigKeeper {
     this.#book.keepOnly(new Set(wanted.keys()))
     for (const [index, [id, { keys, text }]] of [...wanted].entries()) {
       if (this.#watches.has(id)) continue
-      const refused =
-        index < SITE_MAPS_MAX ? refusedBy(policy, id) : `the services of this cluster name more than ${SITE_MAPS_MAX} ConfigMaps`
+      const refused = index < SITE_MAPS_MAX ? refusedBy(policy, id) : sitePart('too_many_maps', { most: SITE_MAPS_MAX })
       const stop = new AbortController()
       this.#watches.set(id, { text, stop, keys, found: refused === null ? null : { kind: 'unreadable', why: refused } })
       if (refused === null) void this.#watch(id, AbortSignal.any([signal, stop.signal]))
@@ -153,8 +154,8 @@ export class SiteConfigKeeper {
 function refusedBy(policy: SitePolicy | null, id: string): string | null {
   if (policy === null) return null
   const [namespace = ''] = id.split('/')
-  if (policy.deny?.includes('site-config') === true) return 'refused by the local policy, rule deny: site-config'
-  return allowsNamespace(policy, namespace) ? null : `refused by the local policy, rule namespaces: ${namespace} is not allowed`
+  if (policy.deny?.includes('site-config') === true) return sitePart('site_config_denied')
+  return allowsNamespace(policy, namespace) ? null : sitePart('namespace_denied', { namespace })
 }
 
 /** Texts only: `binaryData` is none. */

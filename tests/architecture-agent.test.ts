@@ -45,6 +45,17 @@ test('IV1 one file of the reconciler writes what outlives the process', () => {
   expectNone(offenders, 'a plan says what is to be kept, and remember.ts keeps it: who reads one file knows what a crash can lose')
 })
 
+/** Which file changes which value of a service (agent/reconcile/snapshot/service-state.ts). */
+const WRITERS = [
+  ['agent/reconcile/apply/begin.ts', /\bgating\.(heldBy|waits|begin|kept|nothingBegan|opens)\(/],
+  ['agent/reconcile/apply/remember.ts', /\bprogress\.reaches\(/],
+  ['agent/reconcile/report/publish.ts', /\btold\.said\(/],
+] as const
+test.each(WRITERS)('%s alone changes its value of a service', (writer, change) => {
+  const writers = productFiles.filter(({ path, text }) => path.startsWith('agent/reconcile/') && change.test(withoutComments(text)))
+  expect(writers.map(({ path }) => path)).toEqual([writer])
+})
+
 test('AK11 answers to questions are made behind the redaction boundary, in one file', () => {
   const boundary = 'agent/ask/answer-lines.ts'
   const offenders = productFiles
@@ -58,4 +69,50 @@ test('AK11 answers to questions are made behind the redaction boundary, in one f
   )
   const sinks = ask.flatMap((file) => linesMatching(file, /\b(?:write|end)\(line: (?!SafeLine\b)/))
   expectNone(sinks, 'a sink takes lines of that file only')
+})
+
+test('the catalogue of messages imports only shared and itself', () => {
+  const offenders = productFiles
+    .filter(({ path }) => inFolder('agent/messages')(path))
+    .flatMap((file) => importsOf(file).flatMap(({ target }) => (target === null ? [file.path] : [`${file.path} imports ${target}`])))
+    .filter((line) => !/ imports (shared|agent\/messages)\//.test(line))
+  expectNone(offenders, 'every room takes its texts from there: what it imported would be imported by all of them')
+})
+
+/** Rooms that speak to people through statuses, Events, problems and answers. Logs and AppErrors have own texts. */
+const SPEAKING = /^agent\/(reconcile|ask|sops)\/|^agent\/[^/]+\.ts$/
+const NOT_SAID: Readonly<Record<string, string>> = {
+  'agent/config.ts': 'the option table makes the help texts',
+  'agent/metrics.ts': 'the table of metrics makes their reference page',
+  'agent/rbac.ts': 'refuses wrong options of a command, with AppErrors',
+  'agent/main.ts': 'lines of a process that cannot start',
+  'agent/ask/answer-writer.ts': 'the work that an AppError names',
+}
+/** Text before a literal that goes to a log, an assertion or an AppError. */
+const ASIDE =
+  /(?:\b(?:log|at)\.\w+|\bassert\w*|\binvariant|Error|\bwatch\?\.)\((?:[^()]|\([^()]*\))*$|\b(?:doing|detail|remedy|next): $|\.includes\($/
+
+/** Literals with three words in a row, by line. */
+function sentences({ path, text }: { path: string; text: string }): string[] {
+  const code = withoutComments(text)
+  return [...code.matchAll(/'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`/g)]
+    .filter(({ 0: literal, index }) => {
+      const words = literal.slice(1, -1).replaceAll(/\$\{(?:[^{}]|\{[^{}]*\})*\}/g, '…')
+      return /[A-Za-z]+[,;:]? [a-z]+[,;:]? [a-z]+/.test(words) && !ASIDE.test(code.slice(Math.max(0, index - 200), index))
+    })
+    .map(({ 0: literal, index }) => `${path}:${code.slice(0, index).split('\n').length}: ${literal.slice(0, 80)}`)
+}
+
+test('finds a sentence outside the catalogue, and no text of a log or an AppError', () => {
+  const found = (text: string) => sentences({ path: 'a.ts', text }).length
+  expect(found("return { reason: 'Waiting', message: 'waits for its turn' }")).toBe(1)
+  expect(found('return `$' + '{name} is not here, and $' + '{other} is`')).toBe(1)
+  expect(found("log.info('waits for its turn', { service })")).toBe(0)
+  expect(found("throw new AppError('internal', { doing: 'wait for its turn' })")).toBe(0)
+  expect(found("statusOf('Waiting.turn', { name: 'one two' })")).toBe(0)
+})
+
+test('texts for people stand in agent/messages', () => {
+  const offenders = productFiles.filter(({ path }) => SPEAKING.test(path) && !(path in NOT_SAID)).flatMap(sentences)
+  expectNone(offenders, 'a text has a code, typed arguments and a next step there, and the documentation lists it')
 })

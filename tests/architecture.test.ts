@@ -209,7 +209,16 @@ test('every dependency in package.json is in the table above, so that it has a h
 })
 
 // Decisions: all inputs come in, sorted data goes out. Impure files of the same folder are named.
-const PURE_FOLDERS = ['shared/protocol', 'shared/crdt', 'shared/kube', 'shared/model', 'server/fleet', 'server/render', 'agent/reconcile']
+const PURE_FOLDERS = [
+  'shared/protocol',
+  'shared/crdt',
+  'shared/kube',
+  'shared/model',
+  'server/fleet',
+  'server/render',
+  'agent/reconcile',
+  'agent/messages',
+]
 const ACTING_FILES: Readonly<Record<string, string>> = {
   'agent/reconcile/reconcile-loop.ts': 'the loop: order of calls, nothing else',
   'agent/reconcile/apply/execute.ts': 'acts on the cluster through its port',
@@ -475,17 +484,6 @@ test('every Worker is an entry point of the binary that starts it', () => {
     workers.filter((path) => !new RegExp(`^ +compile "\\$\\{to\\}skerry" .*\\$\\{from\\}${path}"`, 'm').test(compiled)),
     'from source it runs all the same; in the binary it would be found missing by the first large page',
   )
-})
-
-/** Which file changes which value of a service (agent/reconcile/snapshot/service-state.ts). */
-const WRITERS = [
-  ['agent/reconcile/apply/begin.ts', /\bgating\.(heldBy|waits|begin|kept|nothingBegan|opens)\(/],
-  ['agent/reconcile/apply/remember.ts', /\bprogress\.reaches\(/],
-  ['agent/reconcile/report/publish.ts', /\btold\.said\(/],
-] as const
-test.each(WRITERS)('%s alone changes its value of a service', (writer, change) => {
-  const writers = productFiles.filter(({ path, text }) => path.startsWith('agent/reconcile/') && change.test(withoutComments(text)))
-  expect(writers.map(({ path }) => path)).toEqual([writer])
 })
 
 test('the tables above name files that exist', () => {

@@ -1,5 +1,6 @@
 // The one place where an answer to a question is made, so that nothing leaves the site beside the redaction boundary
 // (AK9, AK11). `AnswerSink` takes only lines of this file: a text of the cluster becomes a line here or nowhere. Pure.
+
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
 import type { AnswerLine, AnswerLineOf } from '../../shared/protocol/ask.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
@@ -7,6 +8,7 @@ import type { ApiFailure } from '../cluster/cluster.ts'
 import { MARK } from '../cluster/redact/marks.ts'
 import { safeReason, safeText } from '../cluster/redact/safe-text.ts'
 import { AMOUNT } from '../cluster/redact/shown-fields.ts'
+import { answerNote } from '../messages/question-messages.ts'
 import type { Hiding } from './hiding.ts'
 import { masked } from './masked.ts'
 import type { FieldDifference } from './object-differences.ts'
@@ -116,7 +118,7 @@ const amounts = (given: Record<string, string>): Record<string, string> =>
 /** `own`: words of this program. */
 export const noteLine = (own: string): SafeLine => line({ t: 'note', message: own })
 export const cutOffLine = (what: string, error: unknown): SafeLine =>
-  line({ t: 'note', message: `${what} was cut off: ${safeText(describeError(error))}` })
+  line({ t: 'note', message: answerNote('cut_off', { what, failure: safeText(describeError(error)) }) })
 
 /** `message` and `remedy` are words of this program. */
 export const failedLine = (code: string, message: string, remedy?: string): SafeLine =>

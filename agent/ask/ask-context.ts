@@ -1,10 +1,12 @@
 // The dependencies of answers to questions.
+
 import type { ObjectRef } from '../../shared/kube/object.ts'
 import { allowsNamespace } from '../../shared/model/bounds.ts'
 import type { AskFrame } from '../../shared/protocol/ask.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Cluster, Discovery } from '../cluster/cluster.ts'
 import type { LogStreams } from '../cluster/pod-logs.ts'
+import { questionRefusal } from '../messages/question-messages.ts'
 import type { SitePolicy } from '../reconcile/snapshot/permits.ts'
 import type { Replica } from '../replica/replica.ts'
 import type { AgentState } from '../state/agent-state.ts'
@@ -35,11 +37,6 @@ export interface AnswerContext extends SiteAnswererDeps {
 export function refusedNamespace(policy: SitePolicy | null, { namespace }: Pick<ObjectRef, 'namespace'>): string | null {
   const namespaces = policy?.ask?.namespaces
   if (namespaces === undefined) return null
-  const why =
-    namespace === ''
-      ? 'objects outside namespaces are not allowed'
-      : allowsNamespace({ namespaces }, namespace)
-        ? null
-        : `${namespace} is not allowed`
-  return why === null ? null : `refused by the local policy, rule ask.namespaces: ${why}`
+  if (namespace === '') return questionRefusal('local_policy.cluster_scope').message
+  return allowsNamespace({ namespaces }, namespace) ? null : questionRefusal('local_policy.namespace', { namespace }).message
 }

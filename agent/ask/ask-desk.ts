@@ -1,5 +1,6 @@
 // Takes questions out of the answer of a poll and answers them beside it. Only a question that the server signed for
 // this very poll is taken, each id once. Nothing here can hold up sync or enforcement.
+
 import { z } from 'zod'
 import { ASK_FRAMES_MAX, ASK_REFUSALS, type AskFrame, askBytes, askFrameSchema } from '../../shared/protocol/ask.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
@@ -9,6 +10,7 @@ import { describeError } from '../../shared/runtime/loop.ts'
 import { safeText } from '../cluster/redact/safe-text.ts'
 import { parseJson } from '../link/server-client.ts'
 import type { SessionKeeper } from '../link/session-keeper.ts'
+import { answerNote, type QuestionRefusal, questionRefusal } from '../messages/question-messages.ts'
 import { endLine, failedLine } from './answer-lines.ts'
 import { AnswerLimit, type AnswerSink, AnswerWriter } from './answer-writer.ts'
 
@@ -22,7 +24,7 @@ const NONCE_BYTES = 8
 export class AskRefused extends Error {
   readonly code: string
   readonly remedy: string | undefined
-  constructor(code: (typeof ASK_REFUSALS)[keyof typeof ASK_REFUSALS], message: string, remedy?: string) {
+  constructor({ code, message, remedy }: QuestionRefusal) {
     super(message)
     this.code = code
     this.remedy = remedy
@@ -113,13 +115,8 @@ export class AskDesk {
     const signal = AbortSignal.any([over.signal, writer.gone])
     try {
       if (this.#running.size >= ANSWERS_AT_ONCE_MAX)
-        throw new AskRefused(ASK_REFUSALS.busy, `the agent answers ${ANSWERS_AT_ONCE_MAX} questions already`, 'Ask again later.')
-      if (spent())
-        throw new AskRefused(
-          ASK_REFUSALS.busy,
-          'the agent has used its daily traffic budget',
-          'Ask again tomorrow, or raise --daily-bytes.',
-        )
+        throw new AskRefused(questionRefusal('agent_busy.questions', { most: ANSWERS_AT_ONCE_MAX }))
+      if (spent()) throw new AskRefused(questionRefusal('agent_busy.traffic'))
       await answerer.answer(frame, writer, signal)
       await writer.end(over.signal.aborted ? endLine('time') : endLine())
     } catch (error) {
@@ -127,7 +124,7 @@ export class AskDesk {
       else if (error instanceof AnswerLimit) await writer.end(endLine('bytes'))
       else if (error instanceof AskRefused) await writer.end(failedLine(error.code, error.message, error.remedy))
       else if (!writer.gone.aborted) {
-        const message = error instanceof z.ZodError ? 'invalid question' : safeText(describeError(error))
+        const message = error instanceof z.ZodError ? answerNote('invalid_question') : safeText(describeError(error))
         log.error('question failed', { question: frame.question.kind, error: message })
         await writer.end(failedLine(ASK_REFUSALS.failed, message))
       }

@@ -1,8 +1,9 @@
 // The reads of questions at the API server: kinds by discovery, objects, lists. A refusal names the missing right.
+
 import { type K8sObject, type ObjectRef, refText } from '../../shared/kube/object.ts'
-import { ASK_REFUSALS } from '../../shared/protocol/ask.ts'
 import type { ApiFailure, ApiResource, Cluster, Discovery, WatchScope } from '../cluster/cluster.ts'
 import { listOnce } from '../cluster/list-once.ts'
+import { answerNote, questionRefusal } from '../messages/question-messages.ts'
 import { AskRefused } from './ask-desk.ts'
 
 /** Requests of questions to the API server at once: enforcement has 32. */
@@ -28,7 +29,7 @@ export class AskReads {
     const found = await this.find({ group, kind })
     if (found !== null) return found
     const name = group === '' ? kind : `${kind} of ${group}`
-    throw new AskRefused(ASK_REFUSALS.notFound, `the cluster serves no kind ${name}`, 'Check the kind and its API group.')
+    throw new AskRefused(questionRefusal('object_not_found.kind', { kind: name }))
   }
 
   /** The version that the server prefers. Null means that the kind is not served. */
@@ -41,7 +42,7 @@ export class AskReads {
   /** Throws AskRefused when there is no such object. */
   async object(ref: ObjectRef, { metadataOnly = false } = {}): Promise<K8sObject> {
     const found = await this.objectOrNull(ref, { metadataOnly })
-    if (found === null) throw new AskRefused(ASK_REFUSALS.notFound, `${refText(ref)} does not exist in the cluster`)
+    if (found === null) throw new AskRefused(questionRefusal('object_not_found', { object: refText(ref) }))
     return found
   }
 
@@ -49,7 +50,11 @@ export class AskReads {
     const resource = await this.resource(ref)
     const got = await this.turn(() => this.#deps.cluster.get(resource, ref, { metadataOnly }))
     if (got.kind === 'failed')
-      throw refusedBy(got.failure, `get ${refText(ref)}`, { verb: 'get', resource: resource.plural, group: ref.group })
+      throw refusedBy(got.failure, answerNote('get', { object: refText(ref) }), {
+        verb: 'get',
+        resource: resource.plural,
+        group: ref.group,
+      })
     return got.kind === 'found' ? got.object : null
   }
 
@@ -79,10 +84,14 @@ export class AskReads {
         else isCut = true
       }),
     )
-    if (failure === null) return { items, why: isCut ? `only ${LIST_OBJECTS_MAX} ${resource.plural} were read` : null }
+    if (failure === null) return { items, why: isCut ? answerNote('list_cut', { most: LIST_OBJECTS_MAX, plural: resource.plural }) : null }
     return {
       items: null,
-      why: refusedBy(failure, `list ${resource.plural}`, { verb: 'list', resource: resource.plural, group: kind.group }).message,
+      why: refusedBy(failure, answerNote('list', { plural: resource.plural }), {
+        verb: 'list',
+        resource: resource.plural,
+        group: kind.group,
+      }).message,
     }
   }
 
@@ -102,12 +111,11 @@ export class AskReads {
 
 export function refusedBy(failure: ApiFailure, doing: string, needed: { verb: string; resource: string; group: string }): AskRefused {
   const { kind, message } = failure
-  if (kind !== 'forbidden')
-    return new AskRefused(kind === 'not_found' ? ASK_REFUSALS.notFound : ASK_REFUSALS.failed, `cannot ${doing}: ${message}`)
-  const group = needed.group === '' ? 'core group' : needed.group
-  return new AskRefused(
-    ASK_REFUSALS.forbidden,
-    `the agent may not ${doing}: its RBAC lacks verb ${needed.verb} on ${needed.resource} (${group})`,
-    'Grant it at the site; `skerry-agent rbac --kinds … --asking` prints the rules.',
-  )
+  if (kind !== 'forbidden') {
+    const code = kind === 'not_found' ? 'object_not_found.read' : 'question_failed.read'
+    return new AskRefused(questionRefusal(code, { doing, failure: message }))
+  }
+  const { verb, resource } = needed
+  const group = needed.group === '' ? answerNote('core_group') : needed.group
+  return new AskRefused(questionRefusal('agent_forbidden', { doing, verb, resource, group }))
 }

@@ -1,6 +1,7 @@
 // Nodes with their capacity and what Pods request of it.
+
 import type { K8sObject } from '../../shared/kube/object.ts'
-import { ASK_REFUSALS } from '../../shared/protocol/ask.ts'
+import { questionRefusal } from '../messages/question-messages.ts'
 import { nodeLine, noteLine } from './answer-lines.ts'
 import type { AnswerSink } from './answer-writer.ts'
 import type { AnswerContext } from './ask-context.ts'
@@ -21,12 +22,7 @@ const SHOWN = ['cpu', 'memory', 'pods', 'ephemeral-storage']
 
 export async function answerNodes({ reads }: AnswerContext, sink: AnswerSink, signal: AbortSignal): Promise<void> {
   const nodes = await reads.list({ group: '', kind: 'Node' }, { fromCache: true, signal })
-  if (nodes.items === null)
-    throw new AskRefused(
-      ASK_REFUSALS.forbidden,
-      nodes.why,
-      'Grant it at the site; `skerry-agent rbac --kinds … --asking` prints the rules.',
-    )
+  if (nodes.items === null) throw new AskRefused(questionRefusal('agent_forbidden.list', { why: nodes.why }))
   if (nodes.why !== null) await sink.write(noteLine(nodes.why))
   const pods = await reads.list({ group: '', kind: 'Pod' }, { fromCache: true, signal })
   if (pods.why !== null) await sink.write(noteLine(pods.why))

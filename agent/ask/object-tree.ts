@@ -1,8 +1,10 @@
 // The children of an object down to Pods, by owner references, each with its health and reason; and the events of an
 // object.
+
 import { healthOf } from '../../shared/kube/health.ts'
 import { groupOf, type K8sObject, type ObjectRef, refOf } from '../../shared/kube/object.ts'
 import { isSecretKind } from '../cluster/redact/shown-fields.ts'
+import { answerNote } from '../messages/question-messages.ts'
 import { childLine, eventLine, noteLine, type Subject } from './answer-lines.ts'
 import type { AnswerSink } from './answer-writer.ts'
 import type { AnswerContext } from './ask-context.ts'
@@ -72,7 +74,7 @@ export async function answerTree(context: AnswerContext, ref: ObjectRef, sink: A
     }
   }
   await descend(root, 1)
-  if (told > CHILDREN_MAX) await sink.write(noteLine(`only the first ${CHILDREN_MAX} children are shown`))
+  if (told > CHILDREN_MAX) await sink.write(noteLine(answerNote('children_cut', { most: CHILDREN_MAX })))
 }
 
 const order = ({ kind, metadata }: K8sObject): string => `${kind} ${metadata.name ?? ''}`
@@ -124,7 +126,7 @@ export async function answerEvents(context: AnswerContext, ref: ObjectRef, sink:
     const at = event.series?.lastObservedTime ?? event.lastTimestamp ?? event.eventTime ?? object.metadata.creationTimestamp ?? ''
     return { event, at: String(at) }
   })
-  if (events.length > EVENTS_MAX) await sink.write(noteLine(`only the newest ${EVENTS_MAX} of ${events.length} events are shown`))
+  if (events.length > EVENTS_MAX) await sink.write(noteLine(answerNote('events_cut', { most: EVENTS_MAX, count: events.length })))
   for (const { event, at } of events.toSorted((a, b) => a.at.localeCompare(b.at)).slice(-EVENTS_MAX)) {
     const { type = '', reason = '', message = '', series, count = 1, source, reportingComponent } = event
     const who = source?.component || reportingComponent || ''

@@ -1,8 +1,10 @@
 // Logs of the containers of a Pod, or of all Pods of a workload, as whole lines. Several containers are read at once.
+
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
 import { refOf, refText } from '../../shared/kube/object.ts'
-import { ASK_REFUSALS, type Question } from '../../shared/protocol/ask.ts'
+import type { Question } from '../../shared/protocol/ask.ts'
 import type { LogStreams } from '../cluster/pod-logs.ts'
+import { answerNote, questionRefusal } from '../messages/question-messages.ts'
 import { cutOffLine, logLine, noteLine } from './answer-lines.ts'
 import type { AnswerSink } from './answer-writer.ts'
 import type { AnswerContext } from './ask-context.ts'
@@ -23,21 +25,22 @@ let streams = 0
 
 export async function answerLogs(context: AnswerContext, question: LogQuestion, sink: AnswerSink, signal: AbortSignal): Promise<void> {
   const { logs } = context
-  if (logs === undefined) throw new AskRefused(ASK_REFUSALS.forbidden, 'this agent reads no logs')
+  if (logs === undefined) throw new AskRefused(questionRefusal('agent_forbidden.no_logs'))
   const found = await podsOf(context, question.ref, signal)
   const pods = found.slice(0, PODS_MAX)
   const read = pods.flatMap((pod) => containersOf(pod, question.container).map((container) => ({ pod: refOf(pod), container })))
   if (read.length === 0) {
-    const what = question.container === undefined ? 'no Pods' : `no container ${question.container}`
-    throw new AskRefused(ASK_REFUSALS.notFound, `${refText(question.ref)} has ${what}`)
+    const object = refText(question.ref)
+    const { container } = question
+    throw new AskRefused(
+      container === undefined
+        ? questionRefusal('object_not_found.no_pods', { object })
+        : questionRefusal('object_not_found.no_container', { object, container }),
+    )
   }
   if (question.follow && streams + read.length > STREAMS_MAX)
-    throw new AskRefused(
-      ASK_REFUSALS.busy,
-      `the agent follows at most ${STREAMS_MAX} containers at once; ${streams} are followed now`,
-      'Name a Pod and a container.',
-    )
-  if (found.length > PODS_MAX) await sink.write(noteLine(`only the first ${PODS_MAX} of ${found.length} Pods are read, by name`))
+    throw new AskRefused(questionRefusal('agent_busy.streams', { most: STREAMS_MAX, now: streams }))
+  if (found.length > PODS_MAX) await sink.write(noteLine(answerNote('pods_cut', { most: PODS_MAX, count: found.length })))
   const left = [...read]
   let failures = 0
   const run = async () => {
@@ -55,18 +58,17 @@ export async function answerLogs(context: AnswerContext, question: LogQuestion, 
     }
   }
   await Promise.all(Array.from({ length: question.follow ? read.length : 3 }, run))
-  if (failures === read.length && read.length > 1) throw new AskRefused(ASK_REFUSALS.failed, 'no log could be read')
+  if (failures === read.length && read.length > 1) throw new AskRefused(questionRefusal('question_failed.no_log'))
 }
 
 async function podsOf({ reads }: AnswerContext, ref: ObjectRef, signal: AbortSignal): Promise<K8sObject[]> {
   const object = await reads.object(ref)
   if (ref.kind === 'Pod' && ref.group === '') return [object]
   const labelSelector = selectorOf(object)
-  if (labelSelector === null)
-    throw new AskRefused(ASK_REFUSALS.notFound, `${refText(ref)} selects no Pods by labels`, 'Ask for the log of a Pod.')
+  if (labelSelector === null) throw new AskRefused(questionRefusal('object_not_found.no_selector', { object: refText(ref) }))
   const listOf = async (kind: Pick<ObjectRef, 'group' | 'kind'>) => {
     const listed = await reads.list(kind, { namespace: ref.namespace, labelSelector, signal })
-    if (listed.items === null) throw new AskRefused(ASK_REFUSALS.forbidden, listed.why)
+    if (listed.items === null) throw new AskRefused(questionRefusal('agent_forbidden.list', { why: listed.why }))
     return listed.items
   }
   // Labels select Pods of others, too: only owners tell whose Pods they are (AK3).
@@ -104,7 +106,7 @@ async function readOne(
   const { follow = false, previous = false, timestamps = false, sinceSeconds, tailLines } = question
   const opened = await logs.logStream(pod, { container, follow, previous, timestamps, sinceSeconds, tailLines, signal })
   if (opened.kind === 'failed')
-    throw refusedBy(opened.failure, `read the log of ${refText(pod)}`, { verb: 'get', resource: 'pods/log', group: '' })
+    throw refusedBy(opened.failure, answerNote('read_log', { object: refText(pod) }), { verb: 'get', resource: 'pods/log', group: '' })
   const decoder = new TextDecoder()
   let rest = ''
   const reader = opened.body.getReader()
@@ -129,7 +131,7 @@ async function readOne(
   } catch (error) {
     if (signal.aborted) return true
     if (!isCut(error)) throw error
-    await sink.write(cutOffLine(`the log of ${refText(pod)}`, error))
+    await sink.write(cutOffLine(answerNote('log_of', { object: refText(pod) }), error))
   } finally {
     signal.removeEventListener('abort', stop)
     opened.release()

@@ -1,12 +1,14 @@
 // Server-side dry runs: the changes that an apply of the present revision (desired against live) or of a proposed one
 // would make. Writes nothing.
+
 import { cleanObject } from '../../shared/kube/clean.ts'
 import { groupOf, isK8sObject, type K8sObject, type ObjectRef, refKey, refOf, refText } from '../../shared/kube/object.ts'
 import { isSealed } from '../../shared/kube/sealed-object.ts'
 import { objectRowPrefix } from '../../shared/model/desired.ts'
 import { serviceKey, serviceText } from '../../shared/model/ids.ts'
-import { ASK_REFUSALS, type Question } from '../../shared/protocol/ask.ts'
+import type { Question } from '../../shared/protocol/ask.ts'
 import type { ApplyResult } from '../cluster/cluster.ts'
+import { answerNote, questionRefusal } from '../messages/question-messages.ts'
 import { userOf } from '../reconcile/apply/acting.ts'
 import { actingAs } from '../reconcile/snapshot/account.ts'
 import { refusedObject } from '../reconcile/snapshot/permits.ts'
@@ -38,8 +40,9 @@ export async function answerDiff(
   const entries = context.state.inventory(service).filter((entry) => ref === undefined || refKey(entry.ref) === refKey(ref))
   if (entries.length === 0)
     throw new AskRefused(
-      ASK_REFUSALS.notFound,
-      ref === undefined ? `service ${serviceKey(service)} has no objects here` : `the service has no ${ref.kind} ${ref.name} here`,
+      ref === undefined
+        ? questionRefusal('object_not_found.no_objects', { service: serviceKey(service) })
+        : questionRefusal('object_not_found.not_in_service', { kind: ref.kind, name: ref.name }),
     )
   const acting = actingFor(context, service)
   const hidingFor = hidingInService(context, service)
@@ -50,7 +53,7 @@ export async function answerDiff(
     const desired = appliedDoc === null ? null : (JSON.parse(appliedDoc) as K8sObject)
     const live = await context.reads.objectOrNull(own)
     if (live === null) return sink.write(missingLine(own))
-    if (desired === null) return sink.write(unreadableLine(own, { own: 'not applied yet' }, hiding))
+    if (desired === null) return sink.write(unreadableLine(own, { own: answerNote('not_applied') }, hiding))
     const tried = await tryApply(context, desired, acting)
     if (tried.kind === 'failed') return sink.write(unreadableLine(own, tried, hiding))
     return writeFields(sink, own, differences(tried.object, live, { hiding }), diffLine)
@@ -64,17 +67,13 @@ export async function answerDryRun(
   signal: AbortSignal,
 ): Promise<void> {
   const documents = objects === undefined ? await heldObjects(context, service) : objects.filter(isK8sObject)
-  if (documents.length === 0) throw new AskRefused(ASK_REFUSALS.notFound, `there are no objects of service ${serviceKey(service)} to try`)
+  if (documents.length === 0) throw new AskRefused(questionRefusal('object_not_found.nothing_to_try', { service: serviceKey(service) }))
   const acting = actingFor(context, service)
   const read = context.replica()?.read(service)
   const row = read?.kind === 'complete' ? read.revision.row : null
   // AK3: without a row nothing bounds the objects, and the agent would try them with its own rights.
   if (row === null && context.isConfined)
-    throw new AskRefused(
-      ASK_REFUSALS.outside,
-      `service ${serviceKey(service)} has no revision in this cluster`,
-      'Try it where the service is placed, or with a right on the cluster.',
-    )
+    throw new AskRefused(questionRefusal('outside_service.no_revision', { service: serviceKey(service) }))
   const hidingFor = hidingInService(context, service)
   await each(documents, signal, async (document) => {
     const placed = await withNamespace(context, document, row?.namespace)
@@ -84,10 +83,9 @@ export async function answerDryRun(
     if (refused !== null) return refuse(refused)
     const owner = context.state.ownerOf(refKey(ref))
     if (owner !== null && serviceKey(owner) !== serviceKey(service))
-      return refuse(`already managed by ${otherText(context, serviceKey(owner))}`)
+      return refuse(answerNote('managed_by', { owner: otherText(context, serviceKey(owner)) }))
     const live = await context.reads.objectOrNull(ref)
-    if (live !== null && owner === null && context.isConfined)
-      return refuse('exists and is not managed by the service; compare it with a right on the cluster')
+    if (live !== null && owner === null && context.isConfined) return refuse(answerNote('not_managed'))
     const hidingOfRow = hidingFor(ref)
     const hiding = hidingOfRow === 'nothing' && live !== null ? await hidingOf(context, live, ref) : hidingOfRow
     const tried = await tryApply(context, placed, acting)
@@ -100,7 +98,7 @@ export async function answerDryRun(
 async function writeFields(sink: AnswerSink, ref: ObjectRef, found: FieldDifference[], lineOf: typeof diffLine): Promise<void> {
   const fields = found.filter(({ path }) => !isMark(path))
   await sink.write(lineOf(ref, fields.slice(0, FIELDS_MAX)))
-  if (fields.length > FIELDS_MAX) await sink.write(noteLine(`${refText(ref)}: only the first ${FIELDS_MAX} fields are shown`))
+  if (fields.length > FIELDS_MAX) await sink.write(noteLine(answerNote('fields_cut', { object: refText(ref), most: FIELDS_MAX })))
 }
 
 /** Marks that Skerry adds at a real apply; manifests, and what is kept of them, have none or older ones. */
@@ -108,24 +106,20 @@ const isMark = (path: string): boolean =>
   path.startsWith('.metadata.annotations.skerry.dev/') || path.startsWith('.metadata.labels.skerry.dev/')
 
 /** AZ4: a caller who may ask about one service may not know of the other. */
-const otherText = ({ isConfined }: AnswerContext, key: string): string => (isConfined ? 'another service' : serviceText(key))
+const otherText = ({ isConfined }: AnswerContext, key: string): string => (isConfined ? answerNote('another_service') : serviceText(key))
 
 async function heldObjects({ replica }: AnswerContext, service: Service): Promise<K8sObject[]> {
   const held = replica()
   await held?.unlock(service)
   const read = held?.read(service)
   if (read?.kind === 'incomplete')
-    throw new AskRefused(ASK_REFUSALS.failed, `the revision of service ${serviceKey(service)} is not complete here: ${read.why}`)
+    throw new AskRefused(questionRefusal('question_failed.incomplete', { service: serviceKey(service), why: read.why }))
   if (held === null || read?.kind !== 'complete') return []
   return [...read.revision.objects]
     .map(([rowId, doc]) => {
       const opened = isSealed(doc) ? held.open(rowId, doc) : doc
       if (opened === null)
-        throw new AskRefused(
-          ASK_REFUSALS.failed,
-          `${rowId.slice(objectRowPrefix(service).length)} is sealed, and no key of this agent opens it`,
-          'Compare the recipients in `skerry token list --agents` and `skerry-agent status`.',
-        )
+        throw new AskRefused(questionRefusal('question_failed.sealed', { row: rowId.slice(objectRowPrefix(service).length) }))
       return JSON.parse(opened) as unknown
     })
     .filter(isK8sObject)
@@ -142,7 +136,7 @@ async function tryApply({ cluster, reads }: AnswerContext, object: K8sObject, ac
   const ref: ObjectRef = refOf(object)
   const resource = await reads.find(ref)
   if (resource === null) {
-    const message = `the cluster serves no kind ${ref.kind} of ${object.apiVersion}`
+    const message = answerNote('kind_not_served', { kind: ref.kind, apiVersion: object.apiVersion })
     return { kind: 'failed', failure: { kind: 'not_found', status: 404, reason: 'NotServed', message } }
   }
   const version = object.apiVersion.slice(object.apiVersion.indexOf('/') + 1)

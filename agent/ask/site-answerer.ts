@@ -1,10 +1,12 @@
 // Answers questions at the site: what the local policy allows, what belongs to the service that the question is
 // confined to, and then the question itself. Each question is in the agent's audit log before it is answered.
+
 import { type ObjectRef, refKey, refText } from '../../shared/kube/object.ts'
 import { allowsNamespace } from '../../shared/model/bounds.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { matchesGlob } from '../../shared/model/source-patterns.ts'
-import { ASK_REFUSALS, type AskFrame, QUESTION_KINDS, type Question, questionSchema } from '../../shared/protocol/ask.ts'
+import { type AskFrame, QUESTION_KINDS, type Question, questionSchema } from '../../shared/protocol/ask.ts'
+import { answerNote, questionRefusal } from '../messages/question-messages.ts'
 import type { SitePolicy } from '../reconcile/snapshot/permits.ts'
 import { objectLine } from './answer-lines.ts'
 import type { AnswerSink } from './answer-writer.ts'
@@ -68,62 +70,50 @@ async function answerQuestion(context: AnswerContext, question: Question, sink: 
   }
 }
 
-const unknownQuestion = (kind: string): AskRefused =>
-  new AskRefused(ASK_REFUSALS.unknown, `this agent does not know the question ${kind}`, 'Upgrade the agent.')
+const unknownQuestion = (kind: string): AskRefused => new AskRefused(questionRefusal('question_unknown', { kind }))
 
 function readQuestion({ question }: AskFrame): Question {
   if (!QUESTION_KINDS.some((kind) => kind === question.kind)) throw unknownQuestion(question.kind)
   const read = questionSchema.safeParse(question)
   if (read.success) return read.data
-  throw new AskRefused(ASK_REFUSALS.unknown, `this agent does not know all parts of the question ${question.kind}`, 'Upgrade the agent.')
+  throw new AskRefused(questionRefusal('question_unknown.parts', { kind: question.kind }))
 }
 
 const refOfQuestion = (question: Question): ObjectRef | null => ('ref' in question ? (question.ref ?? null) : null)
 
 /** AK5: refuses a question that the options of the agent do not allow. */
 function refuseByOption({ restarts }: Pick<SiteAnswererDeps, 'restarts'>, { kind }: Question): void {
-  if (kind === 'restart' && !restarts)
-    throw new AskRefused(
-      ASK_REFUSALS.policy,
-      'the agent runs with --asking read and restarts nothing',
-      'A person at the site can start it with --asking restart.',
-    )
+  if (kind === 'restart' && !restarts) throw new AskRefused(questionRefusal('local_policy.no_restarts'))
 }
 
 /** AK5: refuses a question that the policy of the site does not allow. */
 function refuseByPolicy(policy: SitePolicy | null, question: Question): void {
   const rules = policy?.ask
   if (rules === undefined) return
-  const refuse = (rule: string, why: string): never => {
-    throw new AskRefused(
-      ASK_REFUSALS.policy,
-      `refused by the local policy, rule ask.${rule}: ${why}`,
-      'A person at the site decides about this rule.',
-    )
+  if (rules.deny?.some((kind) => kind === '*' || kind === question.kind))
+    throw new AskRefused(questionRefusal('local_policy.deny', { kind: question.kind }))
+  if ('service' in question) {
+    const { project } = question.service
+    if (rules.projects !== undefined && !rules.projects.some((name) => matchesGlob(name, project)))
+      throw new AskRefused(questionRefusal('local_policy.project', { project }))
   }
-  if (rules.deny?.some((kind) => kind === '*' || kind === question.kind)) refuse('deny', question.kind)
-  const ref = refOfQuestion(question)
-  if ('service' in question && rules.projects !== undefined && !rules.projects.some((name) => matchesGlob(name, question.service.project)))
-    refuse('projects', `${question.service.project} is not allowed`)
   if (rules.namespaces === undefined) return
+  const ref = refOfQuestion(question)
   if (ref === null || ref.namespace === '') {
-    if (!('service' in question)) refuse('namespaces', 'objects outside namespaces are not allowed')
-  } else if (!allowsNamespace({ namespaces: rules.namespaces }, ref.namespace)) refuse('namespaces', `${ref.namespace} is not allowed`)
+    if (!('service' in question)) throw new AskRefused(questionRefusal('local_policy.cluster_scope'))
+  } else if (!allowsNamespace({ namespaces: rules.namespaces }, ref.namespace))
+    throw new AskRefused(questionRefusal('local_policy.namespace', { namespace: ref.namespace }))
 }
 
 /** AK3: an object of the service, or one that objects of it own. */
 async function refuseOutside({ state }: SiteAnswererDeps, reads: AskReads, { within }: AskFrame, question: Question): Promise<void> {
   if (within === null) return
-  const outside = (what: string) =>
-    new AskRefused(
-      ASK_REFUSALS.outside,
-      `${what} does not belong to service ${serviceKey(within)}`,
-      'Ask about an object of the service, or with a right on the cluster.',
-    )
-  if ('service' in question && serviceKey(question.service) !== serviceKey(within)) throw outside(`service ${serviceKey(question.service)}`)
+  const outside = (what: string) => new AskRefused(questionRefusal('outside_service.other', { what, service: serviceKey(within) }))
+  if ('service' in question && serviceKey(question.service) !== serviceKey(within))
+    throw outside(answerNote('service', { service: serviceKey(question.service) }))
   const asked = refOfQuestion(question)
   if (asked === null) {
-    if (question.kind === 'nodes') throw outside('the list of nodes')
+    if (question.kind === 'nodes') throw outside(answerNote('list_of_nodes'))
     return
   }
   let refs: ObjectRef[] = [asked]

@@ -1,4 +1,5 @@
 // `skerry-agent run | status | version`. `status` works with no network and with no agent running.
+
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -27,6 +28,7 @@ import { RUN_OPTIONS } from '../config.ts'
 import { recipientFingerprint } from '../link/agent-keys.ts'
 import { createServerLink } from '../link/server-link.ts'
 import { askRunningAgent, serveLocalApi } from '../local-api.ts'
+import { enforcementText } from '../messages/site-messages.ts'
 import { type AgentReport, agentReport } from '../observe/report.ts'
 import { createQuestionLog } from '../order-log.ts'
 import { PolicyFile } from '../policy-file.ts'
@@ -353,10 +355,7 @@ function reportFromDisk(data: string): AgentReport {
     link: null,
     disk: null,
     resync: null,
-    enforcement: {
-      state: 'stopped',
-      message: 'no agent runs on this data folder; applied objects stay, and drift is not corrected until an agent runs',
-    },
+    enforcement: { state: 'stopped', message: enforcementText('stopped') },
   })
   replica?.close()
   state.close()

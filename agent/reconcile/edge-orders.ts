@@ -1,8 +1,12 @@
 // Local commands of a person to the running agent, without a network: hold, resume, and prune what the guard refused.
 // Each command is stored before it takes effect, and is sent as an event.
+
 import { z } from 'zod'
 import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { PruneRefusal } from '../../shared/model/status.ts'
+import { andMore } from '../messages/catalogue.ts'
+import { news, warning } from '../messages/event-messages.ts'
+import { refusedOrder, sitePart } from '../messages/site-messages.ts'
 import { keepConfirmation, remember } from './apply/remember.ts'
 import { joinConfirmations } from './plan/gates/confirmation.ts'
 import { type Holds, holdFacts, holdText, LAST_UNTIL_MS } from './plan/gates/hold.ts'
@@ -48,18 +52,13 @@ export interface EdgeDeps {
 
 export function carryOutOrder(order: Exclude<EdgeOrder, { kind: 'take_over' }>, deps: EdgeDeps): EdgeAnswer {
   const model = order.service === null ? null : deps.modelOf(order.service)
-  if (order.service !== null && model === null) return { kind: 'refused', message: `service ${order.service} is not in this cluster` }
+  if (order.service !== null && model === null) return refusedOrder('service_not_here', { service: order.service })
   switch (order.kind) {
     case 'hold': {
       const { by: who, why, untilMs } = order
       const nowMs = deps.turn.clock.nowMs()
-      if (untilMs !== undefined && untilMs <= nowMs) return { kind: 'refused', message: 'the end of the hold is in the past' }
-      if (untilMs !== undefined && untilMs > LAST_UNTIL_MS)
-        return {
-          kind: 'refused',
-          message:
-            'the clock of this machine is not set, so the hold cannot have an end; a hold without an end lasts until `skerry-agent unhold`',
-        }
+      if (untilMs !== undefined && untilMs <= nowMs) return refusedOrder('hold_has_ended')
+      if (untilMs !== undefined && untilMs > LAST_UNTIL_MS) return refusedOrder('clock_not_set')
       return setHold(order.service, { by: who, why, sinceMs: nowMs, ...(untilMs === undefined ? {} : { untilMs }) }, who, deps)
     }
     case 'unhold':
@@ -73,26 +72,23 @@ function setHold(service: string | null, hold: Hold | null, by: string, { holds,
   const { owner, facts } = holdFacts(service === null ? null : parseServiceKey(service), hold)
   remember({ id: owner }, turn, facts)
   holds.set(owner, hold)
-  const whole = service ?? 'the whole cluster'
+  const what = service ?? sitePart('whole_cluster')
   const held = hold === null ? stillHeld(service === null ? services() : [parseServiceKey(service)], holds, turn.clock.nowMs()) : []
-  const message =
-    hold === null
-      ? `${releasedText(whole, service, held)}; lifted by ${by}`
-      : `${whole} is ${holdText({ ...hold, scope: service ?? '--all' })}`
-  turn.emit({ type: 'Normal', reason: hold === null ? 'Released' : 'Held', message, ...(service === null ? {} : { service }) })
+  const event =
+    hold === null ? released(what, by, service, held) : news('Held', { what, hold: holdText({ ...hold, scope: service ?? '--all' }) })
+  turn.emit({ ...event, ...(service === null ? {} : { service }) })
   turn.flushReports()
   for (const key of service === null ? services().map(serviceKey) : [service]) turn.wake(key)
-  return { kind: 'done', message }
+  return { kind: 'done', message: event.message }
 }
 
 const NAMED_MAX = 5
 
 /** Lifting one of two holds resumes nothing; the answer must say so. */
-function releasedText(whole: string, service: string | null, held: readonly string[]): string {
-  if (held.length === 0) return `${whole} goes on`
-  if (service !== null) return `${whole} is still held with the whole cluster (\`skerry-agent unhold --all\`)`
-  const more = held.length > NAMED_MAX ? ` and ${held.length - NAMED_MAX} more` : ''
-  return `${whole} goes on but for ${held.slice(0, NAMED_MAX).join(', ')}${more}, held by ${held.length === 1 ? 'a hold of its own' : 'holds of their own'}`
+function released(what: string, by: string, service: string | null, held: readonly string[]) {
+  if (held.length === 0) return news('Released', { what, by })
+  if (service !== null) return news('Released.still', { what, by })
+  return news('Released.butFor', { what, by, held: andMore(held.slice(0, NAMED_MAX), held.length), count: held.length })
 }
 
 const stillHeld = (services: readonly ServiceId[], holds: Holds, nowMs: number): string[] =>
@@ -105,17 +101,14 @@ function confirm(
   { turn }: EdgeDeps,
 ): EdgeAnswer {
   const refusal: PruneRefusal | null = model?.pruning.refusal ?? null
-  if (model === null || refusal === null) return { kind: 'refused', message: `no pending confirmation for ${service}` }
-  if (refusal.list !== digest)
-    return {
-      kind: 'refused',
-      message: `the list of ${service} has changed since it was shown: run \`skerry-agent confirm ${service}\` again`,
-    }
+  if (model === null || refusal === null) return refusedOrder('nothing_to_confirm', { service })
+  if (refusal.list !== digest) return refusedOrder('list_changed', { service })
   const confirmation = { digest: refusal.digest, by, atMs: turn.clock.nowMs(), names: refusal.names }
   keepConfirmation(model, turn, joinConfirmations(model.pruning.confirmation, confirmation))
-  const of = refusal.only === true ? '' : ` of ${refusal.count} objects in total`
-  const message = `${by} confirmed at the site: delete ${refusal.names.join(', ')}${of}`.slice(0, 1_000)
-  turn.emit({ type: 'Warning', reason: 'PruneConfirmed', message, service })
+  const named = { by, names: refusal.names.join(', ') }
+  const event = refusal.only === true ? warning('PruneConfirmed', named) : warning('PruneConfirmed.all', { ...named, total: refusal.count })
+  const message = event.message.slice(0, 1_000)
+  turn.emit({ ...event, message, service })
   turn.flushReports()
   turn.wake(service)
   return { kind: 'done', message }

@@ -1,5 +1,6 @@
 // The loop that makes the cluster equal to its rows. A reconciliation belongs to one service and evaluates its whole
 // present state, whatever event woke it. It runs from replica and agent state alone, without a server.
+
 import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
@@ -8,6 +9,8 @@ import type { Random } from '../../shared/runtime/random.ts'
 import type { Watch } from '../../shared/runtime/watchdog.ts'
 import type { ApiResource, Cluster, Discovery } from '../cluster/cluster.ts'
 import type { PodLogs } from '../cluster/pod-logs.ts'
+import { news } from '../messages/event-messages.ts'
+import { refusedOrder } from '../messages/site-messages.ts'
 import type { Replica } from '../replica/replica.ts'
 import type { AgentState } from '../state/agent-state.ts'
 import { noteShut, nothingBegun, revisionGate, takeHold } from './apply/begin.ts'
@@ -138,10 +141,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
   let resynced: ResyncCount = { compared: 0, differences: 0 }
   let isRemoved = deps.isRemoved ?? false
   let setRemoved: (isRemoved: boolean) => void = () => {}
-  let carryOut: (order: EdgeOrder) => EdgeAnswer = () => ({
-    kind: 'refused',
-    message: 'the agent does not enforce yet; repeat the command when it does',
-  })
+  let carryOut: (order: EdgeOrder) => EdgeAnswer = () => refusedOrder('not_enforcing')
   return {
     revisionsChanged: (services) => wakeServices(services),
     becameCurrent: () => wakeAll(),
@@ -272,9 +272,9 @@ function finishRemoval(model: ServiceModel, deps: Storage & Turns & Reports): vo
   if (order !== undefined && model.row?.restored !== true && model.hooks.awaitsRemovalHooks(order)) return // HK10
   if (order !== undefined && !model.removal.isCarriedOut(order)) {
     model.removal.carriedOut(order)
-    const message = `${model.key} was removed (${order.policy})`
+    const event = news('Removed', { service: model.key, policy: order.policy })
     // After a restart the order may still stand: the server has not read yet that it was carried out.
-    if (!wasRemoved(model)) deps.emit({ type: 'Normal', reason: 'Removed', message, service: model.key })
+    if (!wasRemoved(model)) deps.emit({ ...event, service: model.key })
   }
   if (order === undefined && model.reading.kind !== 'absent') return
   forgetService(model, deps)

@@ -1,5 +1,6 @@
 // The replica in force, and its replacement (PL8): a new file is built beside it and renamed over it, so that until
 // that moment the agent enforces the old rows. A replica that fails a check serves nothing until then (RP1).
+
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { asidePath, type NativeGuard, setAside } from '../../shared/adapters/native-guard.ts'
@@ -13,6 +14,7 @@ import { SUSPENSION_PREFIX } from '../../shared/model/suspension.ts'
 import type { HeadProof } from '../../shared/protocol/frames.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
+import { servicePart } from '../messages/service-messages.ts'
 import { type LastHead, laterProof, NO_HEAD, readLastHead, writeLastHead } from './last-head.ts'
 import { buildNewFile, removeFile } from './new-file.ts'
 import { isSigned, type Page, readPage, SEALED_FOR_OTHER } from './page-reader.ts'
@@ -319,7 +321,7 @@ class CrdtReplica implements CheckedReplica {
 
   read(service: ServiceId): ServiceRead {
     const file = this.#file
-    const unreadable: ServiceRead = { kind: 'incomplete', why: 'the replica waits to be fetched again' }
+    const unreadable: ServiceRead = { kind: 'incomplete', why: servicePart('awaits_refetch') }
     return file === null || !this.verified() ? unreadable : this.#unlessDamaged(() => readService(file, service), unreadable)
   }
 

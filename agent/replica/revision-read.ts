@@ -1,7 +1,9 @@
 // A service in the replica: complete, or not enforceable (RV1).
+
 import { setDigest } from '../../shared/kube/canonical.ts'
 import { objectRowPrefix, parseRowId, type ServiceRow, serviceRowId, serviceRowSchema } from '../../shared/model/desired.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { servicePart } from '../messages/service-messages.ts'
 import type { ServiceRead } from './replica.ts'
 import type { ReplicaFile } from './replica-file.ts'
 
@@ -9,7 +11,7 @@ export function readService(file: Pick<ReplicaFile, 'doc' | 'rows'>, service: Se
   const doc = file.doc(serviceRowId(service))
   if (doc === null) return { kind: 'absent' }
   const read = parseServiceRow(doc)
-  if (typeof read === 'string') return { kind: 'incomplete', why: `this version cannot read ${read}: upgrade the agent` }
+  if (typeof read === 'string') return { kind: 'incomplete', why: read }
   const row = read
   const prefix = objectRowPrefix(service)
   const objects = file.rows(prefix, `${prefix.slice(0, -1)}0`)
@@ -27,20 +29,20 @@ export function isLeaving(file: Pick<ReplicaFile, 'doc'>, service: ServiceId): b
 
 /** Null when the objects are exactly those that the row names. */
 function incompleteness(row: ServiceRow, objects: ReadonlyArray<readonly [id: string, doc: string]>): string | null {
-  if (row.removal !== undefined) return objects.length === 0 ? null : `a removal order with ${objects.length} objects`
-  if (objects.length !== row.count) return `${objects.length} of ${row.count} objects`
-  return setDigest(objects) === row.digest ? null : 'its objects differ from its digest'
+  if (row.removal !== undefined) return objects.length === 0 ? null : servicePart('removal_with_objects', { count: objects.length })
+  if (objects.length !== row.count) return servicePart('objects_missing', { have: objects.length, count: row.count })
+  return setDigest(objects) === row.digest ? null : servicePart('objects_differ')
 }
 
-/** A text: the unreadable part, by name. */
+/** A text says what cannot be read. */
 function parseServiceRow(doc: string): ServiceRow | string {
   try {
     const parsed = serviceRowSchema.safeParse(JSON.parse(doc))
     if (parsed.success) return parsed.data
     const members = [...new Set(parsed.error.issues.map(({ path }) => String(path[0] ?? '')))].filter((member) => member !== '').sort()
-    return members.length === 0 ? 'the service row' : `${members.join(', ')} of the service row`
+    return members.length === 0 ? servicePart('row_unreadable') : servicePart('fields_unreadable', { fields: members.join(', ') })
   } catch {
-    return 'the service row'
+    return servicePart('row_unreadable')
   }
 }
 

@@ -1,5 +1,6 @@
 // The age keys of this site: `*.agekey` entries of labelled Secrets, and files of a folder. They are read only where a
 // row needs them, never leave the process, and are not stored; only public recipients are remembered across restarts.
+
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { readAgeKeys } from '../../shared/adapters/age.ts'
@@ -10,6 +11,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { ApiResource, Cluster, WatchEvent } from '../cluster/cluster.ts'
 import { watchLoop } from '../cluster/watch-loop.ts'
+import { sitePart } from '../messages/site-messages.ts'
 import { CLAIM_NAMESPACE } from '../reconcile/claim/claim.ts'
 import type { AgentState } from '../state/agent-state.ts'
 
@@ -152,7 +154,7 @@ export class SiteKeys {
       case 'failed':
         // The known keys stay while their watch is broken.
         if (this.#isSynced && this.#failure === null && event.failure.kind !== 'forbidden') return
-        this.#failure = `Secrets in namespace ${SOPS_KEYS_NAMESPACE} cannot be read: ${event.failure.message}`
+        this.#failure = sitePart('secrets_unread', { namespace: SOPS_KEYS_NAMESPACE, failure: event.failure.message })
         this.#isSynced = true
     }
     if (!this.#isSynced) return
@@ -170,10 +172,10 @@ export class SiteKeys {
     const wrong: string[] = []
     for (const [key, value] of entries) {
       const keys = typeof value === 'string' ? await readAgeKeys(Buffer.from(value, 'base64').toString('utf8')) : null
-      if (keys === null) wrong.push(`${place}: ${key} is no file of age-keygen`)
+      if (keys === null) wrong.push(sitePart('not_an_age_key', { place, entry: key }))
       else for (const project of projects) found.push(...keys.map((one) => ({ ...one, project, from: place })))
     }
-    if (entries.length === 0) wrong.push(`${place} has no entry that ends with ${AGE_KEY_SUFFIX}`)
+    if (entries.length === 0) wrong.push(sitePart('no_age_key', { place, suffix: AGE_KEY_SUFFIX }))
     this.#secrets.set(name, found)
     if (wrong.length > 0) this.#wrong.set(name, wrong.join('; '))
     else this.#wrong.delete(name)

@@ -1,9 +1,11 @@
 // RP4: reserved space in the data folder for a full disk. The first write that fails releases it, so that the agent can
 // still record changes and report the full disk. The reserve is created again when there is space for it twice.
+
 import { randomBytes } from 'node:crypto'
 import { closeSync, fsyncSync, openSync, rmSync, statfsSync, statSync, truncateSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDiskFull } from '../../shared/adapters/sqlite.ts'
+import { agentProblem } from '../messages/site-messages.ts'
 
 /** The log of a state file between two checkpoints, or a delta of some thousand rows. */
 export const RESERVE_BYTES = 4 * 1_024 * 1_024
@@ -30,7 +32,7 @@ export function createDiskReserve(dir: string, onChange: () => unknown = () => {
       if (to === 'open') rmSync(path, { force: true })
       else if (size() > START_BYTES) truncateSync(path, START_BYTES)
       if (problem !== null) return
-      problem = `no space left in the data folder ${dir}: the agent keeps enforcing, but may receive no changes, and drops the oldest events; free some space, it then continues without a restart`
+      problem = agentProblem('disk_full', { folder: dir }).message
       onChange()
     },
     restock() {

@@ -1,5 +1,6 @@
 // The reference pages that are made from the source. tests/unit/reference-pages.test.ts fails when one of them is out
 // of date.
+import { join } from 'node:path'
 import type { CommandUnknownOpts } from '@commander-js/extra-typings'
 import { RUN_OPTIONS } from '../../agent/config.ts'
 import { AGENT_METRICS } from '../../agent/metrics.ts'
@@ -13,8 +14,12 @@ import { type MetricTable, PROCESS_METRICS } from '../../shared/adapters/metrics
 import { ERRORS } from '../../shared/protocol/error-table.ts'
 import { envName, flagName, type OptionTable } from '../../shared/runtime/options.ts'
 import { LITERAL_FUNCTIONS, SQL_FUNCTIONS } from '../../shared/sql/dialect.ts'
+import { messageTables, reasonsPage } from './agent-messages.ts'
+import { cell, code, table } from './markdown.ts'
 import { helpOf, PROGRAMS } from './programs.ts'
 import { SIZES } from './sizes.ts'
+
+const ROOT = join(import.meta.dir, '../..')
 
 export interface Page {
   /** From the root of the repository. */
@@ -27,12 +32,6 @@ const page = (name: string, title: string, intro: string, body: string): Page =>
   path: `docs/reference/${name}.md`,
   text: `${MADE}\n# ${title}\n\n${intro}\n\n${body.trimEnd()}\n`,
 })
-
-/** Text in a cell of a table. What stands in angle brackets would be HTML to a Markdown reader. */
-const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('<', '&lt;').replaceAll('\n', ' ')
-const code = (text: string): string => `\`${text.replaceAll('|', '\\|')}\``
-const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
-  [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |\n`).join('')
 
 const resources = (): Page =>
   page(
@@ -181,4 +180,25 @@ const causes = (): Page =>
     `## Objects\n\n${causeRows(SIGNS)}\n## Services and placements\n\n${causeRows(Object.values(STATES))}`,
   )
 
-export const referencePages = (): Page[] => [resources(), commands(), options(), errors(), sizes(), metrics(), views(), causes()]
+const agentMessages = (): Page =>
+  page(
+    'agent-messages',
+    'Messages of the agent',
+    'The texts that the agent gives to people, with … in place of each argument. A next step follows its text after a\n' +
+      'semicolon. The part of a code before its dot is the [reason](reasons.md), the state or the error code; the part\n' +
+      'after it tells texts of one reason apart. Texts may change; reasons, states and error codes do not.',
+    messageTables(),
+  )
+
+export const referencePages = (): Page[] => [
+  resources(),
+  commands(),
+  options(),
+  errors(),
+  sizes(),
+  metrics(),
+  views(),
+  causes(),
+  agentMessages(),
+  reasonsPage(ROOT),
+]

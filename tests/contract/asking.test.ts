@@ -1,8 +1,10 @@
 // Questions through the poll of an agent: a real server and a real sync loop, an answerer of the test.
+
 import { afterEach, expect, test } from 'bun:test'
 import { logLine, noteLine } from '../../agent/ask/answer-lines.ts'
 import type { AnswerSink } from '../../agent/ask/answer-writer.ts'
 import { AskRefused } from '../../agent/ask/ask-desk.ts'
+import { questionRefusal } from '../../agent/messages/question-messages.ts'
 import type { SyncOptions } from '../../agent/sync/sync-loop.ts'
 import { ASKS_OF_CALLER_MAX } from '../../server/ask/ask-limits.ts'
 import { type AnswerStream, type Asked, GATHER_MS } from '../../server/ask/asks.ts'
@@ -196,7 +198,7 @@ test('AK8 an agent that takes no questions is named as such', async () => {
 
 test('AK8 a question of a newer server is refused by name', async () => {
   const { ask, clock } = await askedSite(async ({ question }) => {
-    throw new AskRefused(ASK_REFUSALS.unknown, `this agent does not know the question ${question.kind}`)
+    throw new AskRefused(questionRefusal('question_unknown', { kind: question.kind }))
   })
   expect(await linesOf(ask(), clock)).toEqual([
     { t: 'failed', code: ASK_REFUSALS.unknown, message: 'this agent does not know the question object' },

@@ -27,8 +27,8 @@ export const PRUNE_MUTATIONS = {
   },
   'an older disk is believed': {
     file: 'agent/reconcile/plan/prune/prune-guard.ts',
-    from: '  isCurrent() || isConfirmedHere(model) ? null : MAYBE_OLDER',
-    to: "  isCurrent() || model.key !== 'never' ? null : MAYBE_OLDER",
+    from: '  !isCurrent() && !isConfirmedHere(model)',
+    to: "  !isCurrent() && model.key === 'never'",
   },
   'health is not waited for': {
     file: 'agent/reconcile/plan/prune/prune-wait.ts',

@@ -1,5 +1,8 @@
 // dependsOn in the agent: who waits for whom, what wakes, what is healed meanwhile, and in which order services go.
+
 import { afterEach, describe, expect, test } from 'bun:test'
+import { deletionText } from '../../agent/messages/deletion-messages.ts'
+import { serviceText } from '../../agent/messages/service-messages.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { waved } from '../support/hook-fixtures.ts'
@@ -110,9 +113,7 @@ describe('a service that depends on another one', () => {
     kit.desire([configMap('app')], { dependsOn: [{ name: 'dns', project: 'net' }, { name: 'base' }] }, APP)
     await run()
     expect(writes(cluster)).toEqual([])
-    expect(kit.service(APP)?.message).toBe(
-      'waiting for service net/dns, which is not in this cluster; add this cluster to its targets, or remove it from spec.dependsOn (and for 1 more)',
-    )
+    expect(kit.service(APP)?.message).toBe(serviceText('BlockedBy.absent', { service: 'service net/dns', more: 1 }))
     kit.desire([configMap('base')], {}, BASE)
     await clock.settle()
     kit.desire([configMap('dns')], {}, { project: 'net', service: 'dns' })
@@ -142,8 +143,8 @@ describe('a service that depends on another one', () => {
     await run()
     expect(writes(cluster)).toEqual([])
     expect([APP, MIDDLE, BASE].map((id) => kit.service(id)?.message)).toEqual(
-      ['app → middle → base → app', 'middle → base → app → middle', 'base → app → middle → base'].map(
-        (circle) => `dependency cycle: ${circle.replaceAll(/\w+/g, 'service web/$&')}; remove one of these from spec.dependsOn`,
+      ['app → middle → base → app', 'middle → base → app → middle', 'base → app → middle → base'].map((circle) =>
+        serviceText('BlockedBy.cycle', { cycle: circle.replaceAll(/\w+/g, 'service web/$&') }),
       ),
     )
     kit.desire([configMap('base')], {}, BASE)
@@ -332,7 +333,7 @@ describe('services that are removed together', () => {
     expect(writes(cluster)).toEqual(['delete ConfigMap app'])
     expect(kit.service(BASE)).toMatchObject({
       reason: 'Removing',
-      message: 'waiting for the removal of service web/app, which depends on it',
+      message: deletionText('dependents_first', { first: 'service web/app', count: 1 }),
     })
     const atMs = clock.nowMs()
     cluster.editAs('operator', configMapRef('app'), (object) => void Object.assign(object.metadata, { finalizers: [] }))
@@ -368,7 +369,7 @@ describe('services that are removed together', () => {
     order(parts, APP, [{ name: 'base' }])
     order(parts, BASE, [])
     await settle()
-    expect(kit.service(BASE)?.message).toContain('waiting for the removal of service web/app, which depends on it')
+    expect(kit.service(BASE)?.message).toContain(deletionText('dependents_first', { first: 'service web/app', count: 1 }))
     writes(cluster)
     becomes(parts)
     await settle()

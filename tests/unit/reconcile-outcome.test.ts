@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'bun:test'
+import { objectText } from '../../agent/messages/object-messages.ts'
+import { serviceText } from '../../agent/messages/service-messages.ts'
 import { objectStatus, type ServiceFacts, serviceStatus } from '../../agent/reconcile/report/outcome.ts'
 import type { Problem } from '../../agent/reconcile/snapshot/situation.ts'
 import { isRelevantChange } from '../../agent/reconcile/snapshot/watch/live-object.ts'
@@ -38,32 +40,14 @@ test.each([
   [
     'refused',
     facts(failed),
-    [
-      'OutOfSync',
-      'Healthy',
-      'Immutable',
-      'spec.selector: field is immutable; undo the change, delete the object so that it is created again, or annotate it with skerry.dev/sync-options: Force',
-    ],
+    ['OutOfSync', 'Healthy', 'Immutable', objectText('Immutable', { failure: 'spec.selector: field is immutable' })],
   ],
-  [
-    'not there',
-    facts({ kind: 'waiting', on: 'x', message: 'namespace x is not Active yet' }, { kind: 'absent' }),
-    ['OutOfSync', 'Missing', 'Waiting', 'namespace x is not Active yet'],
-  ],
-  [
-    'not watched',
-    facts({ kind: 'unknown' }, { kind: 'unknown' }),
-    ['Unknown', 'Unknown', 'NotWatched', 'cannot read this kind yet; retrying'],
-  ],
+  ['not there', facts({ kind: 'waiting', on: 'x', message: 'w' }, { kind: 'absent' }), ['OutOfSync', 'Missing', 'Waiting', 'w']],
+  ['not watched', facts({ kind: 'unknown' }, { kind: 'unknown' }), ['Unknown', 'Unknown', 'NotWatched', objectText('NotWatched')]],
   [
     'contested',
     facts({ kind: 'contested', drift: '.spec.replicas changed by hpa', untilMs: 1 }),
-    [
-      'OutOfSync',
-      'Healthy',
-      'Contested',
-      '.spec.replicas changed by hpa again after every correction; stop that manager, or remove the field from Git',
-    ],
+    ['OutOfSync', 'Healthy', 'Contested', objectText('Contested', { drift: '.spec.replicas changed by hpa' })],
   ],
 ] as const)('RC13 an object that is %s', (_, input, expected) => {
   const { sync, health, reason, message } = objectStatus(input, null, 5)
@@ -150,7 +134,7 @@ describe('HE3 a service is as well as its worst object', () => {
       'OutOfSync',
       'Healthy',
       'PruneBlocked',
-      'too many; nothing of this revision is pruned until it is confirmed: a, b, c, d, e and 1 more',
+      serviceText('PruneBlocked', { why: 'too many', names: 'a, b, c, d, e and 1 more' }),
     ],
     ['a prune that waits', { leaving: { count: 1, why: 'w' } }, 'OutOfSync', 'Healthy', 'PrunePending', 'w'],
     ['removed', { removal: { kind: 'done', orderMs: 5 }, objects: [] }, 'Synced', 'Healthy', 'Removed', ''],
@@ -170,14 +154,7 @@ describe('HE3 a service is as well as its worst object', () => {
       'Removing',
       'ConfigMap default/m9: no',
     ],
-    [
-      'no row',
-      { revision: { kind: 'unclaimed' } },
-      'Unknown',
-      'Healthy',
-      'Unclaimed',
-      'the service does not exist on the server; its objects are kept. Create the service again, or delete the objects by hand',
-    ],
+    ['no row', { revision: { kind: 'unclaimed' } }, 'Unknown', 'Healthy', 'Unclaimed', serviceText('Unclaimed')],
   ] as const)('HE3 %s', (_, change, sync, health, reason, message) => {
     expect(serviceStatus(service(change as Partial<ServiceFacts>), null, 7)).toMatchObject({ sync, health, reason, message })
   })

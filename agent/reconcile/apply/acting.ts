@@ -3,6 +3,7 @@
 
 import { type ObjectRef, refKey, refOf, refText } from '../../../shared/kube/object.ts'
 import type { ApiFailure, ApiResource, Cluster } from '../../cluster/cluster.ts'
+import { objectPart } from '../../messages/object-messages.ts'
 import type { Site } from '../ports.ts'
 import { type Account, type Acted, type ActingAs, actingOf, unplacedAccount } from '../snapshot/account.ts'
 import type { HookBook } from '../snapshot/hooks.ts'
@@ -26,15 +27,15 @@ export function clusterAs(cluster: Cluster, acting: ActingAs, accounts: ApiResou
         : cluster.get(accounts, { group: '', kind: 'ServiceAccount', ...account }).then(({ kind }) => kind === 'absent')
     return looked
   }
-  async function explained<R extends { kind: string }>(answer: R | { kind: 'failed'; failure: ApiFailure }, otherwise = '') {
+  /** `deleted`: the object that a person may delete instead. */
+  async function explained<R extends { kind: string }>(
+    answer: R | { kind: 'failed'; failure: ApiFailure },
+    deleted: ObjectRef | null = null,
+  ) {
     if (!isFailed(answer) || answer.failure.kind !== 'forbidden') return answer
-    return {
-      ...answer,
-      failure: {
-        ...answer.failure,
-        message: `${answer.failure.message}; ${advice(answer.failure, account, await isMissing())}${otherwise}`,
-      },
-    }
+    const advised = advice(answer.failure, account, await isMissing())
+    const message = deleted === null ? advised : objectPart('or_delete_by_hand', { advice: advised, object: refText(deleted) })
+    return { ...answer, failure: { ...answer.failure, message } }
   }
   return {
     info: () => cluster.info(),
@@ -42,8 +43,7 @@ export function clusterAs(cluster: Cluster, acting: ActingAs, accounts: ApiResou
     get: (resource, ref, options) => cluster.get(resource, ref, options),
     watch: (resource, options) => cluster.watch(resource, options),
     apply: async (resource, object, options) => explained(await cluster.apply(resource, object, { ...options, as })),
-    delete: async (resource, ref, uid, options) =>
-      explained(await cluster.delete(resource, ref, uid, { ...options, as }), `, or delete ${refText(ref)} by hand`),
+    delete: async (resource, ref, uid, options) => explained(await cluster.delete(resource, ref, uid, { ...options, as }), ref),
     mergePatch: async (resource, ref, body) => explained(await cluster.mergePatch(resource, ref, body, { as })),
   }
 }
@@ -51,12 +51,12 @@ export function clusterAs(cluster: Cluster, acting: ActingAs, accounts: ApiResou
 const isFailed = (answer: { kind: string }): answer is { kind: 'failed'; failure: ApiFailure } => answer.kind === 'failed'
 
 /** Quota and admission say 403 as well: then the account is not the cause. */
-function advice({ message }: ApiFailure, { namespace, name }: Account, isMissing: boolean): string {
-  const account = `the ServiceAccount ${namespace}/${name} of sync.serviceAccount`
-  if (message.includes('cannot impersonate'))
-    return `allow the agent to impersonate it (verb impersonate on serviceaccounts), or remove sync.serviceAccount`
-  if (isMissing) return `${account} does not exist: create it with its rights in another service or by hand`
-  return message.includes(userOf({ namespace, name })) ? `give ${account} that right` : `requested as ${account}`
+function advice({ message: failure }: ApiFailure, { namespace, name }: Account, isMissing: boolean): string {
+  if (failure.includes('cannot impersonate')) return objectPart('may_not_impersonate', { failure })
+  const account = `${namespace}/${name}`
+  if (isMissing) return objectPart('account_missing', { failure, account })
+  const isRefused = failure.includes(userOf({ namespace, name }))
+  return objectPart(isRefused ? 'account_without_right' : 'asked_as_account', { failure, account })
 }
 
 /** IM2: also for callers that did not ask a gate. */

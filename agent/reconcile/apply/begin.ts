@@ -3,6 +3,7 @@
 
 import type { ServiceRow } from '../../../shared/model/desired.ts'
 import { serviceText } from '../../../shared/model/ids.ts'
+import { deletionText } from '../../messages/deletion-messages.ts'
 import { begunFacts, goFirst, judgeRevision, type RevisionJudgement, saidToDependents } from '../plan/gates/revision-gate.ts'
 import type { Services, Storage, Turns } from '../ports.ts'
 import type { ServiceModel } from '../snapshot/service-model.ts'
@@ -69,7 +70,7 @@ export function removalWait(model: ServiceModel, deps: Pick<Services, 'dependent
     return null
   }
   deps.dependents.waits(model.key, 'gone', on)
-  return `waiting for the removal of ${serviceText(first)}${on.length === 1 ? '' : ` and ${on.length - 1} more`}, which depends on it`
+  return deletionText('dependents_first', { first: serviceText(first), count: on.length })
 }
 
 /** After each reconciliation: wakes the services that waited for the present state of this one. */

@@ -1,11 +1,13 @@
 // Searches a Namespace or the custom resources of a CRD before it is deleted, with everything in it. Reads only
 // metadata, at the moment of the deletion. An unreadable kind counts as objects of others.
+
 import { deletionName } from '../../../shared/kube/data-loss.ts'
 import { groupOf, type K8sObject, type ObjectRef, refKey, refOf, versionOf } from '../../../shared/kube/object.ts'
 import { compareRefs, namespaceOfObject } from '../../../shared/kube/order.ts'
 import { serviceKey } from '../../../shared/model/ids.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import type { ApiFailure, ApiResource } from '../../cluster/cluster.ts'
+import { deletionText } from '../../messages/deletion-messages.ts'
 import { isOurs } from '../plan/plan.ts'
 import type { Contents } from '../plan/prune/deletion.ts'
 import { type Item, isFollowerKind, itemOf, type OwnerRef, otherObjects, ownersOutside } from '../plan/prune/other-objects.ts'
@@ -84,16 +86,14 @@ export class ContentsReader {
   #namespaced(): { kind: 'read'; resources: ApiResource[] } | Extract<Contents, { kind: 'unread' }> {
     const { kinds } = this.#deps
     const [silent] = kinds.unheard().filter(storesObjects)
-    if (silent !== undefined) return { kind: 'unread', why: `the API group ${silent} does not answer` }
+    if (silent !== undefined) return { kind: 'unread', why: deletionText('group_silent', { group: silent }) }
     const holds = ({ namespaced, verbs }: ApiResource) => namespaced && ['list', 'watch', 'delete'].every((verb) => verbs.includes(verb))
     return { kind: 'read', resources: kinds.all().filter((resource) => holds(resource) && !isFollowerKind(resource)) }
   }
 
   #defined(crd: string): { kind: 'read'; resources: ApiResource[] } | Extract<Contents, { kind: 'unread' }> {
     const resource = this.#deps.kinds.all().find(({ plural, group }) => `${plural}.${group}` === crd)
-    return resource === undefined
-      ? { kind: 'unread', why: 'no API serves its custom resources now' }
-      : { kind: 'read', resources: [resource] }
+    return resource === undefined ? { kind: 'unread', why: deletionText('resources_unserved') } : { kind: 'read', resources: [resource] }
   }
 
   /** Returns null when all kinds were read, or enough of them. */
@@ -111,7 +111,8 @@ export class ContentsReader {
     const worker = async () => {
       for (let resource = open.pop(); resource !== undefined && failed === null && !isEnough(); resource = open.pop()) {
         const failure = await asking.list(resource, options, (object, isThere) => void (isThere && onObject(object)))
-        if (failure !== null && !(await this.#isUnserved(resource, failure))) failed = `cannot list ${resource.plural}: ${failure.message}`
+        if (failure !== null && !(await this.#isUnserved(resource, failure)))
+          failed = deletionText('list_failed', { plural: resource.plural, failure: failure.message })
       }
     }
     await Promise.all(Array.from({ length: LISTS_MAX }, worker))
@@ -124,7 +125,7 @@ export class ContentsReader {
     try {
       return (await findGap({ kinds, get, list, signal }, { namespacedOnly: true }))?.message ?? null
     } catch (error) {
-      return `cannot read the kinds that the API server serves: ${describeError(error)}`
+      return deletionText('kinds_unread', { failure: describeError(error) })
     }
   }
 
@@ -134,7 +135,7 @@ export class ContentsReader {
       await this.#deps.kinds.refresh()
       return null
     } catch (error) {
-      return `cannot read the kinds that the API server serves: ${describeError(error)}`
+      return deletionText('kinds_unread', { failure: describeError(error) })
     }
   }
 

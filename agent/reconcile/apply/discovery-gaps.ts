@@ -1,8 +1,10 @@
 // Finds kinds that exist although discovery does not show them: an API server that has just started, or an aggregated
 // API that has not registered yet, omits whole groups without reporting them as Stale. The objects of such a kind
 // cannot be listed, so code that concludes from their absence asks here first.
+
 import type { K8sObject, ObjectRef } from '../../../shared/kube/object.ts'
 import type { ApiFailure, ApiResource, Extent, GetResult, WatchScope } from '../../cluster/cluster.ts'
+import { objectPart } from '../../messages/object-messages.ts'
 import type { ServedKinds } from '../snapshot/watch/served-kinds.ts'
 
 export interface GapsDeps {
@@ -29,7 +31,7 @@ const gap = (what: string): ApiFailure => ({
   kind: 'server_error',
   status: 503,
   reason: 'NoDiscovery',
-  message: `discovery does not list ${what}, which exists: wait until its API is served, or delete it`,
+  message: objectPart('kind_undiscovered', { what }),
 })
 
 /**
@@ -43,7 +45,7 @@ export async function findGap(deps: GapsDeps, { namespacedOnly = false } = {}): 
 async function gapOfDefinitions(deps: GapsDeps, namespacedOnly: boolean): Promise<ApiFailure | null> {
   const { kinds, get } = deps
   const resource = resourceOf(kinds, DEFINITION)
-  if (resource === null) return gap('CustomResourceDefinitions, a kind')
+  if (resource === null) return gap(objectPart('kind_of_definitions'))
   const isMissing = (name: string) => {
     const dot = name.indexOf('.')
     return !kinds.servesPlural(name.slice(dot + 1), name.slice(0, dot))

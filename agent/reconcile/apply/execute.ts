@@ -1,9 +1,11 @@
 // Carries out the steps of a plan, each as soon as there is a place for it. It decides nothing: each step has its
 // executor, each executor one request or two, and what came of it is a value. One step's failure never stops another.
+
 import { COMMIT_ANNOTATION, REVISION_ANNOTATION, SERVICE_LABEL, TRACKING_ANNOTATION } from '../../../shared/kube/marks.ts'
 import { refKey, refOf } from '../../../shared/kube/object.ts'
 import { serviceKey } from '../../../shared/model/ids.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
+import { objectPart } from '../../messages/object-messages.ts'
 import { isOurs } from '../plan/plan.ts'
 import type { PlanView } from '../plan/plan-view.ts'
 import { takesPodsAlong } from '../plan/recreate.ts'
@@ -74,7 +76,7 @@ async function deleteSeen(
     case 'replaced': {
       // Another object lives under this name: ours is gone.
       if (step.kind === 'delete') return gone
-      const message = 'another object of this name was created before the deletion'
+      const message = objectPart('namesake_created')
       return { kind: 'failed', step, failure: { kind: 'conflict', status: 409, reason: 'Replaced', message } }
     }
     case 'changed': {

@@ -8,6 +8,8 @@ import type { Phase } from '../../../shared/kube/waves.ts'
 import { serviceKey, serviceText } from '../../../shared/model/ids.ts'
 import { backoffMs } from '../../../shared/runtime/backoff.ts'
 import type { ApiFailure } from '../../cluster/cluster.ts'
+import { news, warning } from '../../messages/event-messages.ts'
+import { orderText } from '../../messages/service-messages.ts'
 import { goesAfter, isOfHook, judgeRun, type RunStep, runDocument, runIdOf, runRef } from '../plan/order/hook-run.ts'
 import { isAdoptable, isOurs, namespaceGate } from '../plan/plan.ts'
 import type { PlanView } from '../plan/plan-view.ts'
@@ -119,7 +121,7 @@ function holdBack({ model }: HookWork, { deletionHold }: PlanView, { ref, step }
     model.hooks.heldBack = [...heldBack, { ref: step.ref, what: why }]
   const key = refKey(ref)
   const before = model.problems.get(key)
-  const message = `${refText(step.ref)} of the previous run: ${why}`
+  const message = orderText('previous_held', { object: refText(step.ref), why })
   model.objects.setProblem(key, { kind: 'waiting', on: key, message })
   return before?.kind !== 'waiting' || before.message !== message
 }
@@ -189,7 +191,7 @@ function application(work: HookWork, view: PlanView, at: Look): Step[] {
   if (taken !== null) return owned(work, at, serviceText(serviceKey(taken)))
   if (contact?.kind === 'present') {
     const { owner } = contact
-    if (contact.deleting !== null) return owned(work, at, `an object of that name that is being deleted (${contact.deleting})`)
+    if (contact.deleting !== null) return owned(work, at, orderText('namesake_deleting', { deleting: contact.deleting }))
     // Made by us a moment ago, or lost its label: its event or its next look tells.
     if (!isOurs(view, { owner }) && !mayTake(view, ref, owner)) return inTheWay(work, view, at, owner)
   }
@@ -281,14 +283,9 @@ function settle(work: HookWork, { spec, phase, runId, ref, step }: Look): boolea
   hooks.setRun(phase, spec.key, { ...record, ...step.end, atMs: nowMs })
   model.objects.setProblem(refKey(ref), null)
   model.queue.touch(refKey(ref))
-  const failed = step.end.outcome === 'failed'
-  deps.emit({
-    type: failed ? 'Warning' : 'Normal',
-    reason: failed ? 'HookFailed' : 'HookSucceeded',
-    message: `the ${phase} hook ${refText(ref)} ${failed ? `failed: ${step.end.message}` : 'succeeded'}`.slice(0, 1_000),
-    service: model.key,
-    object: refKey(ref).slice(0, 512),
-  })
+  const hook = { phase, object: refText(ref) }
+  const event = step.end.outcome === 'failed' ? warning('HookFailed', { ...hook, why: step.end.message }) : news('HookSucceeded', hook)
+  deps.emit({ ...event, message: event.message.slice(0, 1_000), service: model.key, object: refKey(ref).slice(0, 512) })
   return true
 }
 

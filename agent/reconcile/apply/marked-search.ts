@@ -1,6 +1,7 @@
 // One search for the objects of all services, by their marks, in every served kind: the basis of removal orders besides
 // the inventory. A watched kind is not listed, since its watch shows all marked objects of it; any other kind is listed
 // once for all orders within some minutes.
+
 import { SERVICE_LABEL } from '../../../shared/kube/marks.ts'
 import { type K8sObject, type ObjectRef, refOf } from '../../../shared/kube/object.ts'
 import { serviceKey } from '../../../shared/model/ids.ts'
@@ -8,6 +9,7 @@ import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import type { ApiFailure, ApiResource } from '../../cluster/cluster.ts'
+import { objectPart } from '../../messages/object-messages.ts'
 import { isOurs } from '../plan/plan.ts'
 import type { Asking } from '../requests/placed-cluster.ts'
 import type { ServiceModel } from '../snapshot/service-model.ts'
@@ -45,13 +47,13 @@ const DISCOVERED_MS = 60_000
 /** An agent that may not list a kind cannot have applied objects of it, and could not delete them. */
 const NOT_OURS: ReadonlySet<ApiFailure['kind']> = new Set(['forbidden', 'not_found', 'invalid'])
 
-const HALTED: ApiFailure = { kind: 'server_error', status: 0, reason: 'Halted', message: 'the search was interrupted' }
+const HALTED: ApiFailure = { kind: 'server_error', status: 0, reason: 'Halted', message: objectPart('search_interrupted') }
 
 const silent = (groups: readonly string[]): ApiFailure => ({
   kind: 'server_error',
   status: 503,
   reason: 'NoDiscovery',
-  message: `no server answers for the API groups ${groups.join(', ')}: start it, or delete its APIService`,
+  message: objectPart('groups_silent', { groups: groups.join(', ') }),
 })
 
 interface Listed {

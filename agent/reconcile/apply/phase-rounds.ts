@@ -182,8 +182,6 @@ function sinceOf(model: ServiceModel, { state, clock }: Site & Storage, key: str
   return lastObject(model, { state }, key)?.sinceMs ?? clock.nowMs()
 }
 
-const TO_ORDER_AGAIN = 'nothing is removed; correct the cause and request the removal again to run the hook again'
-
 /** HK10: hooks of a removal with prune. True: the prune may continue. */
 export async function removalHookRounds(
   model: ServiceModel,
@@ -208,7 +206,7 @@ export async function removalHookRounds(
     const stand = hookWave(facts, phase)
     const failed = stand !== null && stand.wait.failed !== null
     if (stand === null || (failed && phase === 'post-delete')) break
-    hooks.removalWait = waitText({ phase, waitsFor: stand.wait, wave: stand.wave }, TO_ORDER_AGAIN)
+    hooks.removalWait = waitText({ phase, waitsFor: stand.wait, wave: stand.wave }, true)
     const changed = await runHooks(work, stand.open, phase)
     if (isInterrupted(model, deps)) return false
     if (!changed) {

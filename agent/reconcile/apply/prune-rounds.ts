@@ -1,8 +1,12 @@
 // Deletes objects that left the revision, after all checks: an older disk, other services, the guard, health.
+
 import { type ObjectRef, refKey, refText, versionOf } from '../../../shared/kube/object.ts'
 import { confirmationToken, deletes, type ServiceRow } from '../../../shared/model/desired.ts'
 import { serviceKey } from '../../../shared/model/ids.ts'
 import type { PruneRefusal } from '../../../shared/model/status.ts'
+import { andMore } from '../../messages/catalogue.ts'
+import { deletionText } from '../../messages/deletion-messages.ts'
+import { warning } from '../../messages/event-messages.ts'
 import { confirmationOf } from '../plan/gates/confirmation.ts'
 import { pruneHold } from '../plan/order/phases.ts'
 import {
@@ -15,7 +19,7 @@ import {
   withHeld,
 } from '../plan/prune/deletion.ts'
 import { handedOver, waitsForTakers } from '../plan/prune/handover.ts'
-import { olderHold } from '../plan/prune/prune-guard.ts'
+import { mayBeOlder } from '../plan/prune/prune-guard.ts'
 import { keptFacts, namespaceThatGoes, nextSteps, type PruneOptions, type PrunePlan, planPrune } from '../plan/prune/prune-plan.ts'
 import { firstNotReady, overdueAtMs, waitText } from '../plan/prune/prune-wait.ts'
 import { planView } from '../plan/turn-view.ts'
@@ -68,7 +72,7 @@ async function deleteLeaving(
     if (leaving.length === 0) break
     // RC3: it may have moved to a service that has not had its turn.
     if (deps.waitsForOthers(model) || waitsForOrders(model, deps, leaving)) {
-      model.pruning.waits('will be pruned after the new revisions of other services are read')
+      model.pruning.waits(deletionText('others_unread'))
       break
     }
     const seen = deps.takersSeen()
@@ -189,8 +193,7 @@ function whyHeld(
   const held = row === null || doomed.length === 0 ? null : holdPrune(model, row, deps, doomed, decision)
   if (held !== null) return held
   // A person who confirmed it here has seen the present list of objects.
-  const older = doomed.length === 0 ? null : olderHold(model, deps)
-  return older === null ? null : `will be pruned ${older}`
+  return doomed.length > 0 && mayBeOlder(model, deps) ? deletionText('pruned_when_current') : null
 }
 
 function holdPrune(
@@ -205,7 +208,7 @@ function holdPrune(
   const names = namesOf(doomed)
   if (!sync.prune && isPrune) {
     ask(model, deps, row, null, [])
-    return `kept, because sync.prune is false: ${names}; delete them by hand, or set sync.prune`
+    return deletionText('prune_is_off', { names })
   }
   // A revision that has not begun prunes nothing.
   const shut = beginRevision(model, deps)
@@ -225,8 +228,7 @@ function holdPrune(
   return waitText(waitsFor, names, sync.pruneWhen, overdueMs === null ? sync.healthDeadline : null)
 }
 
-const namesOf = (doomed: readonly ObjectRef[]): string =>
-  doomed.slice(0, 5).map(refText).join(', ') + (doomed.length > 5 ? ` and ${doomed.length - 5} more` : '')
+const namesOf = (doomed: readonly ObjectRef[]): string => andMore(doomed.slice(0, 5).map(refText), doomed.length)
 
 /**
  * One confirmation for all deletions of the service that wait for a person: those of its prune, of recreations, and of
@@ -244,9 +246,9 @@ function ask(
   if (refusal !== null && !isSaid(refusal, model.pruning.refusal ?? model.told.last?.refusal ?? null)) {
     const [first] = [...doomed, ...held.map(({ ref }) => ref)]
     const object = first === undefined ? {} : { object: refKey(first) }
-    const [reason, message] =
-      refusal.only === true ? ['ConfirmationPending', refusal.why] : ['PruneBlocked', `${refusal.why}: ${namesOf(doomed)}`]
-    deps.emit({ type: 'Warning', reason, message, service: model.key, ...object })
+    const { why } = refusal
+    const event = refusal.only === true ? warning('ConfirmationPending', { why }) : warning('PruneBlocked', { why, names: namesOf(doomed) })
+    deps.emit({ ...event, service: model.key, ...object })
   }
   model.pruning.refused(refusal)
 }
@@ -275,6 +277,5 @@ function whyLeaving(model: ServiceModel, leaving: readonly string[]): string {
     .flatMap((key) => model.inventory.get(key)?.ref ?? [])
     .map(refText)
     .sort()
-  const more = refs.length > 5 ? ` and ${refs.length - 5} more` : ''
-  return `being deleted: ${refs.slice(0, 5).join(', ')}${more}`
+  return deletionText('being_deleted', { names: andMore(refs.slice(0, 5), refs.length) })
 }

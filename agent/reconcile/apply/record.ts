@@ -1,15 +1,18 @@
 // Records the result of each step: the model at once, the agent's state in batches. A batch lost in a crash costs one
 // more apply of its objects, never an object: the inventory was widened before, and is narrowed only here, after the
 // API server confirmed.
+
 import { deletingText } from '../../../shared/kube/deletion.ts'
 import { otherOwner, takeoverWarning } from '../../../shared/kube/foreign-owners.ts'
 import { type K8sObject, type ObjectRef, refKey, refText } from '../../../shared/kube/object.ts'
 import { isBuiltInGroup } from '../../../shared/kube/order.ts'
 import { serviceKey } from '../../../shared/model/ids.ts'
-import type { DriftStatus } from '../../../shared/model/status.ts'
+import type { DriftStatus, EventStatus } from '../../../shared/model/status.ts'
 import { exhaustive } from '../../../shared/runtime/assert.ts'
 import { backoffMs } from '../../../shared/runtime/backoff.ts'
 import { type ApiFailure, TERMINAL_FAILURES } from '../../cluster/cluster.ts'
+import { news, warning } from '../../messages/event-messages.ts'
+import { objectPart } from '../../messages/object-messages.ts'
 import { entryOnPaper, type InventoryEntry } from '../../state/agent-state.ts'
 import { describeProblem, warningNews } from '../plan/problem-text.ts'
 import { refusedRecreate } from '../plan/recreate.ts'
@@ -174,18 +177,12 @@ export class Recorder {
       model.objects.setProblem(key, null)
       if (model.recreates.has(key)) {
         keepRecreates(model, this.#deps, new Map([[key, null]]))
-        this.#emit('Normal', 'Recreated', `${refText(ref)} was recreated, because an immutable field changed`, key)
+        this.#emit(news('Recreated', { object: refText(ref) }), key)
       }
     }
     model.queue.touch(key)
     if (why === 'new' || why === 'changed') {
-      this.#deps.emitOnObject({
-        type: 'Normal',
-        reason: 'Applied',
-        message: `${refText(ref)} was applied`,
-        service: model.key,
-        object: key,
-      })
+      this.#deps.emitOnObject({ ...news('Applied.object', { object: refText(ref) }), service: model.key, object: key })
     }
     if (why === 'changed') {
       model.objects.progresses(key, null)
@@ -196,8 +193,7 @@ export class Recorder {
     // An apply to an object without managedFields creates an entry `before-first-apply` of all its fields: it is taken
     // over like any other tool's.
     if (live.others !== undefined && why !== 'takeover') model.queue.mark(key)
-    if (step.shaped?.take)
-      this.#emit('Normal', 'FieldsTaken', `${refText(ref)}: fields applied by other tools are now managed from Git`, key)
+    if (step.shaped?.take) this.#emit(news('FieldsTaken', { object: refText(ref) }), key)
     model.objects.setNote(key, null)
     if (key.startsWith(namespaceKey(''))) model.markWaiting(key)
     this.#deps.causeChanged(key, live.health.word === 'Healthy')
@@ -211,20 +207,14 @@ export class Recorder {
     if (wanted?.sent !== refused) return
     const isNews = keepRefusedNulls(model, this.#deps, key, nullsDocumentId(refused))
     model.objects.want(key, withoutRefusedNulls(wanted, model.refusedNulls.get(key)))
-    if (!isNews) return
-    this.#emit(
-      'Warning',
-      'NullRefused',
-      `${refText(ref)}: applied without null fields, because the API server rejects null in this kind`,
-      key,
-    )
+    if (isNews) this.#emit(warning('NullRefused', { object: refText(ref) }), key)
   }
 
   /** DR2, DR12: `deleted`: the correction created the object. */
   #tellHealed(key: string, ref: ObjectRef, deleted: boolean): void {
     this.drift(key, 'healed', deleted)
-    const what = driftText(this.#model.notes.get(key) ?? NO_NOTE, deleted)
-    this.#emit('Normal', deleted ? 'Restored' : 'DriftHealed', `${refText(ref)}: ${what}; restored`, key)
+    const drift = driftText(this.#model.notes.get(key) ?? NO_NOTE, deleted)
+    this.#emit(news(deleted ? 'Restored' : 'DriftHealed', { object: refText(ref), drift }), key)
   }
 
   /**
@@ -243,9 +233,9 @@ export class Recorder {
 
   /** RC3: the other tool's mark stays, because its fields belong to that tool; the consequence is reported once. */
   #tellTakeover({ key, ref, doc }: StepOf<'apply'>, object: K8sObject): void {
-    const warning = takeoverWarning(object.metadata, ref)
-    if (warning === null || otherOwner((JSON.parse(doc) as K8sObject).metadata, ref) === otherOwner(object.metadata, ref)) return
-    this.#emit('Warning', 'TakenOver', `${refText(ref)} was taken over; ${warning}`, key)
+    const why = takeoverWarning(object.metadata, ref)
+    if (why === null || otherOwner((JSON.parse(doc) as K8sObject).metadata, ref) === otherOwner(object.metadata, ref)) return
+    this.#emit(warning('TakenOver', { object: refText(ref), warning: why }), key)
   }
 
   #takeGone(step: StepOf<'delete' | 'orphan' | 'forget'>): void {
@@ -256,8 +246,7 @@ export class Recorder {
         dropDeleted(this.#model, this.#deps, step)
         this.#model.deletedUids.add(step.uid)
       } else watches.drop(step.resource, key)
-      const reason = step.kind === 'delete' ? 'Pruned' : 'LetGo'
-      this.#emit('Normal', reason, `${refText(ref)} ${step.kind === 'delete' ? 'was deleted' : 'is no longer managed and was kept'}`, key)
+      this.#emit(news(step.kind === 'delete' ? 'Pruned' : 'LetGo', { object: refText(ref) }), key)
     }
     if (step.kind === 'forget') this.#noteForgotten(key)
     this.#model.forget(key)
@@ -274,7 +263,7 @@ export class Recorder {
     const before = model.problems.get(key)
     const attempt = before?.kind === 'failed' ? changesOf(before) : 0
     const waitMs = attempt < DELETES_AT_ONCE_MAX ? 0 : backoffMs(attempt - DELETES_AT_ONCE_MAX, RETRY_BACKOFF, this.#deps.random)
-    const message = `changed by another client before each of ${attempt + 1} attempts to delete it`
+    const message = objectPart('changed_before_delete', { attempts: attempt + 1 })
     const retryAtMs = this.#deps.clock.nowMs() + waitMs
     // AO4: keeps the reason of the recreation.
     if (kind === 'recreate' && before?.kind === 'failed') model.objects.setProblem(key, { ...before, changes: attempt + 1, retryAtMs })
@@ -284,7 +273,7 @@ export class Recorder {
     }
     if (kind === 'recreate') model.queue.plan(key)
     model.queue.touch(key)
-    if (attempt === DELETES_AT_ONCE_MAX) this.#emit('Warning', 'DeletionConflict', `${refText(ref)}: ${message}`, key)
+    if (attempt === DELETES_AT_ONCE_MAX) this.#emit(warning('DeletionConflict', { object: refText(ref), failure: message }), key)
   }
 
   #takeFailed(step: Step, failure: ApiFailure): void {
@@ -319,8 +308,11 @@ export class Recorder {
     if (before?.kind !== 'failed' || before.failure.kind !== failure.kind) {
       // A manifest with Force needs no hint about Force.
       const again = failure.kind === 'immutable' && wanted?.sent === sent && (wanted?.options?.recreate ?? 'never') !== 'never'
-      const said = again ? `${failure.message}; its sync-options permit recreation` : describeProblem(problem).message
-      this.#emit('Warning', 'Failed', `${refText(ref)}: ${said}`, key)
+      const object = refText(ref)
+      const event = again
+        ? warning('Failed.recreates', { object, failure: failure.message })
+        : warning('Failed', { object, message: describeProblem(problem).message })
+      this.#emit(event, key)
     }
     if (step.kind === 'apply' && step.why === 'drift') {
       const entry = model.inventory.get(key)
@@ -344,9 +336,9 @@ export class Recorder {
     const model = this.#model
     // Almost every write has none, and reading the state for each would cost a thousand reads.
     const known = warnings.length === 0 ? [] : (model.warnings.get(key) ?? lastObject(model, this.#deps, key)?.warnings ?? [])
-    const news = warningNews({ ref, warnings, known, isRefused })
-    if (news.warnings !== null) model.objects.warned(key, news.warnings)
-    if (news.event !== null) this.#emit(news.event.type, news.event.reason, news.event.message, key)
+    const told = warningNews({ ref, warnings, known, isRefused })
+    if (told.warnings !== null) model.objects.warned(key, told.warnings)
+    if (told.event !== null) this.#emit(told.event, key)
   }
 
   /** The newest drift of an object, with how often it happened. */
@@ -369,8 +361,9 @@ export class Recorder {
     this.#deps.report([{ kind: 'drift', key: statusKey, doc }])
   }
 
-  #emit(type: 'Normal' | 'Warning', reason: string, message: string, object: string): void {
-    this.#deps.emit({ type, reason, message: message.slice(0, 1_000), service: this.#model.key, object: object.slice(0, 512) })
+  #emit(event: Pick<EventStatus, 'type' | 'reason' | 'message'>, object: string): void {
+    const message = event.message.slice(0, 1_000)
+    this.#deps.emit({ ...event, message, service: this.#model.key, object: object.slice(0, 512) })
   }
 }
 

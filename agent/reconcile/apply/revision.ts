@@ -1,5 +1,6 @@
 // Brings a service's model up to its row: the complete revision that the replica holds, kinds that discovery knows now,
 // inventory for all of it.
+
 import { type ObjectRef, parseRefKey } from '../../../shared/kube/object.ts'
 import { dependencyKeys } from '../../../shared/model/dependencies.ts'
 import { objectRowId } from '../../../shared/model/desired.ts'
@@ -7,6 +8,7 @@ import { backoffMs } from '../../../shared/runtime/backoff.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import { createPace } from '../../../shared/runtime/pace.ts'
 import { withTrace } from '../../../shared/runtime/trace-id.ts'
+import { deletionText } from '../../messages/deletion-messages.ts'
 import { isUndone } from '../plan/gates/revision-gate.ts'
 import { isOurs } from '../plan/plan.ts'
 import type { Requests, Services, Site, Storage, Turns } from '../ports.ts'
@@ -205,7 +207,7 @@ export async function recallInventory(model: ServiceModel, deps: Site & Requests
   if (failure !== null) {
     const retryInMs = backoffMs(model.removal.attempts, RETRY_BACKOFF, deps.random, failure.retryAfterMs)
     model.removal.lookedInVain()
-    model.pruning.waits(`searching all kinds for objects of the service before the removal: ${failure.message}; retrying`)
+    model.pruning.waits(deletionText('searching', { failure: failure.message }))
     deps.wakeAt(model.key, deps.clock.nowMs() + retryInMs)
     return false
   }

@@ -1,8 +1,10 @@
 // The main file of the room `apply`: it plans and carries out until no work is left, records the result of each step
 // (record.ts) and stores what outlives the process (remember.ts). It may send the steps of a plan, and must never
 // decide by itself to send or delete.
+
 import { refText } from '../../../shared/kube/object.ts'
 import { backoffMs } from '../../../shared/runtime/backoff.ts'
+import { warning } from '../../messages/event-messages.ts'
 import { changeGate } from '../plan/gates/revision-gate.ts'
 import { isHealing, planApply } from '../plan/plan.ts'
 import { noteRecreates } from '../plan/recreate.ts'
@@ -155,12 +157,6 @@ function reportDrift(
   const isContested = problem.kind === 'contested'
   const view = liveIn(deps, wanted)
   new Recorder(model, deps).drift(key, isContested ? 'contested' : 'reported', view.kind === 'absent')
-  const text = isContested ? 'again after every correction' : 'and not corrected (sync.drift)'
-  deps.emit({
-    type: 'Warning',
-    reason: isContested ? 'Contested' : 'Drifted',
-    message: `${refText(wanted.ref)}: ${problem.drift} ${text}`.slice(0, 1_000),
-    service: model.key,
-    object: key,
-  })
+  const event = warning(isContested ? 'Contested' : 'Drifted', { object: refText(wanted.ref), drift: problem.drift })
+  deps.emit({ ...event, message: event.message.slice(0, 1_000), service: model.key, object: key })
 }

@@ -1,8 +1,10 @@
 // Why a namespace refuses writes: it is being deleted, and has an obstacle. The refusal of a write does not name it;
 // the namespace does. Namespaces of others are not watched, so one is read after a refusal, once for all objects of a
 // round.
+
 import { stuckAdvice } from '../../../shared/kube/deletion.ts'
 import type { ApiFailure, ApiResource, Cluster } from '../../cluster/cluster.ts'
+import { objectPart } from '../../messages/object-messages.ts'
 import type { Step, StepResult } from '../plan/step.ts'
 import { safeDeletion } from '../snapshot/watch/live-object.ts'
 
@@ -39,9 +41,12 @@ export class TerminatingNamespaces {
     this.#asked.set(namespace, asked)
     const held = await asked
     if (held === '') return result
-    const message = `namespace ${namespace} accepts no new objects: ${held}`
+    const message = objectPart('namespace_closed', { namespace, deleting: held })
     this.#refused.set(namespace, { ...result.failure, message })
-    const failure: ApiFailure = { ...result.failure, message: `${result.failure.message}; namespace: ${held}` }
+    const failure: ApiFailure = {
+      ...result.failure,
+      message: objectPart('namespace_held', { failure: result.failure.message, deleting: held }),
+    }
     return { ...result, failure }
   }
 }
@@ -51,5 +56,5 @@ async function ask(cluster: Pick<Cluster, 'get'>, name: string): Promise<string>
   const answer = await cluster.get(NAMESPACES, { group: '', kind: 'Namespace', namespace: '', name })
   const text = answer.kind === 'found' ? safeDeletion(answer.object) : null
   if (text === null) return ''
-  return text.includes(';') ? `${text}; ${stuckAdvice('Namespace', text)}` : text
+  return text.includes(';') ? objectPart('advised', { text, advice: stuckAdvice('Namespace', text) }) : text
 }

@@ -1,5 +1,6 @@
 // Holds the claim of this cluster for as long as the agent runs, and reports at once when another agent took it. It
 // writes only when necessary, and otherwise watches.
+
 import type { K8sObject } from '../../../shared/kube/object.ts'
 import { backoffMs } from '../../../shared/runtime/backoff.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
@@ -7,12 +8,14 @@ import type { Logger } from '../../../shared/runtime/logger.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import type { Random } from '../../../shared/runtime/random.ts'
 import type { ApiFailure, ApiResource, Cluster } from '../../cluster/cluster.ts'
+import { enforcementText, refusedOrder, takeoverText } from '../../messages/site-messages.ts'
 import type { Claim, PastClaim, WrittenClaim } from '../../state/claims.ts'
 import type { EdgeAnswer } from '../edge-orders.ts'
 import {
   CLAIM_NAME,
   CLAIM_NAMESPACE,
   CLAIM_REF,
+  CLAIM_TEXT,
   type ClaimVerdict,
   claimantText,
   claimNamespace,
@@ -43,6 +46,9 @@ export type ClaimState =
   | { kind: 'contested'; by: Claim } // another agent is active (CM6); asks again, too
   | { kind: 'unclear'; message: string } // waits for a person, who finds in the message what to do (CM13)
   | { kind: 'removed' } // the server said that this cluster was removed from it (CM9)
+
+/** The reason why the claim is not known. */
+type Trouble = 'waiting.claim_unchecked' | 'waiting.claim_unwritable'
 
 export interface ClaimKeeperDeps {
   cluster: Cluster
@@ -164,21 +170,17 @@ export class ClaimKeeper {
   /** CM7: a person at the site decides between two agents. */
   takeOver(by: string): EdgeAnswer {
     const live = this.#live
-    const refused = (message: string): EdgeAnswer => ({ kind: 'refused', message })
-    if (this.#isRemoved) return refused('this cluster was removed from its server: join it again with a new join token')
-    if (live === null || !this.#isJudging) return refused('no other agent holds the claim of this cluster')
+    if (this.#isRemoved) return refusedOrder('cluster_removed')
+    if (live === null || !this.#isJudging) return refusedOrder('no_other_agent')
     const verdict = this.#verdict(live)
-    if (verdict === 'held' || verdict === 'write') return refused('this agent enforces already, or is about to')
+    if (verdict === 'held' || verdict === 'write') return refusedOrder('enforces_already')
     const isUnclear = verdict === 'unclear'
-    if (!isUnclear && this.#isLaterSelf(live))
-      return refused(
-        `${claimantText(live)} is a later incarnation of this agent: move agent.sqlite out of the data folder and start this agent again; or, if the other one no longer exists, run \`${DELETE_CLAIM}\``,
-      )
+    if (!isUnclear && this.#isLaterSelf(live)) return refusedOrder('later_self', { other: claimantText(live), deleteClaim: DELETE_CLAIM })
     this.#deps.log.warn('a person decided that this agent enforces', { by, over: live.agent })
     this.#mayTake(live)
     this.#take(live)
-    const what = isUnclear ? 'replaced the claim' : `taken over from ${claimantText(live)}, which stops`
-    return { kind: 'done', message: `${what}; decided by ${by}` }
+    const message = isUnclear ? takeoverText('claim_replaced', { by }) : takeoverText('taken_over', { other: claimantText(live), by })
+    return { kind: 'done', message }
   }
 
   /** UID of the ConfigMap, for Events about it; null if there is none. */
@@ -237,11 +239,8 @@ export class ClaimKeeper {
     } else if (verdict === 'challenge' && live !== null) {
       const asked = { claim: live, answer: live.answer, isOut: false }
       this.#asked = asked
-      this.#deps.onChange({
-        kind: 'asking',
-        message: `${claimantText(live)} holds the claim of this cluster; checking for a minute whether it is active`,
-      })
-      this.#work((stopped) => this.#challenge(asked, 'cannot be checked', stopped))
+      this.#deps.onChange({ kind: 'asking', message: enforcementText('waiting.check', { other: claimantText(live) }) })
+      this.#work((stopped) => this.#challenge(asked, 'waiting.claim_unchecked', stopped))
     } else if (verdict === 'superseded' && live !== null) {
       this.#askAgain(live)
     } else if (verdict === 'held' && live !== null && live.challenge !== '' && live.challenge !== live.answer) {
@@ -368,7 +367,7 @@ export class ClaimKeeper {
   }
 
   /** `trouble`: as in #untilDone. */
-  async #challenge(asked: Asked, trouble: string | null, stopped: AbortSignal): Promise<void> {
+  async #challenge(asked: Asked, trouble: Trouble | null, stopped: AbortSignal): Promise<void> {
     const question = { challenge: draw(this.#deps.random), challenger: claimantText(this.#own) }
     await this.#untilDone(stopped, trouble, () =>
       this.#ofClaim(asked.claim, stopped, (live) => {
@@ -442,7 +441,7 @@ export class ClaimKeeper {
   /** The write is forced, so each attempt first reads the claim that it would overwrite. Its event reports success. */
   async #write(stopped: AbortSignal): Promise<void> {
     const { cluster } = this.#deps
-    await this.#untilDone(stopped, 'cannot be written', async () => {
+    await this.#untilDone(stopped, 'waiting.claim_unwritable', async () => {
       const now = await cluster.get(CONFIG_MAPS, CLAIM_REF)
       if (stopped.aborted) return null
       if (now.kind === 'failed') return now.failure
@@ -454,13 +453,12 @@ export class ClaimKeeper {
   }
 
   /** Also ends when it is stopped. `trouble` null: a failure does not change the agent, and is not reported. */
-  async #untilDone(stopped: AbortSignal, trouble: string | null, attempt: () => Promise<ApiFailure | null>): Promise<void> {
+  async #untilDone(stopped: AbortSignal, trouble: Trouble | null, attempt: () => Promise<ApiFailure | null>): Promise<void> {
     const { clock, random, onChange } = this.#deps
     while (!stopped.aborted) {
       const failure = await attempt()
       if (stopped.aborted || failure === null) return
-      if (trouble !== null)
-        onChange({ kind: 'asking', message: `the claim ${CLAIM_NAMESPACE}/${CLAIM_NAME} ${trouble}: ${failure.message}` })
+      if (trouble !== null) onChange({ kind: 'asking', message: enforcementText(trouble, { claim: CLAIM_TEXT, failure: failure.message }) })
       await clock.sleep(backoffMs(this.#attempt, WRITE_BACKOFF, random, failure.retryAfterMs), stopped)
       this.#attempt += 1
     }

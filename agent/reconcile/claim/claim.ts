@@ -2,13 +2,17 @@
 // object. A ConfigMap in the cluster names the one, so that no server is needed. A copied disk has the same agent and
 // incarnation; the instance distinguishes them. Agents of two registrations are unrelated: the later one asks whether
 // the other is active, and a person decides between them.
+
 import type { K8sObject, ObjectRef } from '../../../shared/kube/object.ts'
 import { INCARNATION_LEAD_MAX } from '../../../shared/protocol/session.ts'
+import { enforcementText, sitePart } from '../../messages/site-messages.ts'
 import type { Claim, ClaimName, PastClaim } from '../../state/claims.ts'
 
 export const CLAIM_NAMESPACE = 'skerry-system'
 export const CLAIM_NAME = 'skerry-claim'
 export const CLAIM_REF: ObjectRef = { group: '', kind: 'ConfigMap', namespace: CLAIM_NAMESPACE, name: CLAIM_NAME }
+/** For people. */
+export const CLAIM_TEXT = `${CLAIM_NAMESPACE}/${CLAIM_NAME}`
 const NOBODY = ''
 export const DELETE_CLAIM = `kubectl -n ${CLAIM_NAMESPACE} delete configmap ${CLAIM_NAME}`
 /** Maximum number of stored former registrations; the newest come first. */
@@ -83,12 +87,10 @@ const isPlausible = (live: Claim, own: Claim): boolean => live.incarnation <= ow
 
 /** CM13: for people, with the remedies for an `unclear` claim. */
 export function unclearText(live: Claim, own: Claim): string {
-  const claim = `ConfigMap ${CLAIM_NAMESPACE}/${CLAIM_NAME}`
-  const trouble =
-    live.agent === NOBODY
-      ? `${claim} holds no readable claim`
-      : `${claim} names incarnation ${live.incarnation} of this agent, which has incarnation ${own.incarnation}`
-  return `${trouble}; if no other agent enforces this cluster, run \`skerry-agent take-over --reason …\` or \`${DELETE_CLAIM}\``
+  const names = { claim: CLAIM_TEXT, deleteClaim: DELETE_CLAIM }
+  return live.agent === NOBODY
+    ? enforcementText('unclear.unreadable', names)
+    : enforcementText('unclear.incarnation', { ...names, named: live.incarnation, own: own.incarnation })
 }
 
 export const isSameClaim = (a: ClaimName | null, b: ClaimName | null): boolean =>
@@ -118,8 +120,7 @@ export function formerOf(own: Pick<Claim, 'cluster' | 'uid'>, claims: ReadonlyAr
 }
 
 /** For people. */
-export const claimantText = ({ agent, cluster, server }: Claim): string =>
-  `agent ${agent}${cluster ? ` of the registration ${cluster}` : ''}${server ? ` at ${server}` : ''}`
+export const claimantText = ({ agent, cluster = '', server = '' }: Claim): string => sitePart('claimant', { agent, cluster, server })
 
 /** An empty challenge, so that no question to the former claim is answered. */
 export const claimObject = ({ agent, incarnation, instance, cluster = '', server = '', uid = '', former = [] }: Claim): K8sObject => ({

@@ -3,6 +3,7 @@
 
 import type { EventStatus } from '../../../shared/model/status.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
+import { warning } from '../../messages/event-messages.ts'
 import type { KubeEventWriter } from '../report/kube-events.ts'
 import { CLAIM_REF, claimantText } from './claim.ts'
 import { ClaimKeeper, type ClaimKeeperDeps, type ClaimState } from './claim-keeper.ts'
@@ -16,9 +17,6 @@ export interface EnforcementDeps extends Omit<ClaimKeeperDeps, 'onChange' | 'onC
   kubeEvents: Pick<KubeEventWriter, 'write'>
 }
 
-/** Applied objects stay as they are. */
-const REMOVED_TEXT = 'the cluster was removed from the server: enforcement has stopped, and all objects stay'
-
 export interface Enforcement {
   keeper: ClaimKeeper
   /** CM7: a person at the site decides. */
@@ -28,14 +26,14 @@ export interface Enforcement {
 export function createEnforcement(deps: EnforcementDeps): Enforcement {
   const { own, setOpen, onClaim, emit, flushReports, kubeEvents } = deps
   let told: ClaimState['kind'] | null = null
-  const tell = (reason: string, message: string) => {
-    const event = { type: 'Warning', reason, message: message.slice(0, 1_000) } as const
+  const tell = ({ message, ...named }: Pick<EventStatus, 'type' | 'reason' | 'message'>) => {
+    const event = { ...named, message: message.slice(0, 1_000) }
     emit(event)
     try {
       flushReports()
     } catch (error) {
       // A full disk ends no agent: the cluster's own Event reports it, and the claim does not depend on it.
-      deps.log.warn('cannot record an event of the claim', { reason, error: describeError(error) })
+      deps.log.warn('cannot record an event of the claim', { reason: named.reason, error: describeError(error) })
     }
     kubeEvents.write(event, { ref: CLAIM_REF, apiVersion: 'v1', uid: keeper.objectUid() }, { service: '', commit: '' })
   }
@@ -45,19 +43,17 @@ export function createEnforcement(deps: EnforcementDeps): Enforcement {
     onClaim(state)
     if (state.kind === told) return
     told = state.kind
-    if (state.kind === 'removed') tell('ClusterRemoved', REMOVED_TEXT)
-    if (state.kind === 'unclear') tell('ClaimUnclear', state.message)
-    if (state.kind === 'contested')
-      tell('AnotherAgentActive', `${claimantText(state.by)} is active in this cluster, so agent ${own.agent} does not enforce`)
+    if (state.kind === 'removed') tell(warning('ClusterRemoved'))
+    if (state.kind === 'unclear') tell(warning('ClaimUnclear', { message: state.message }))
+    if (state.kind === 'contested') tell(warning('AnotherAgentActive', { other: claimantText(state.by), own: own.agent }))
   }
-  const onChallenge = (challenger: string) =>
-    tell('AnotherAgentWaits', `${challenger} requests to enforce this cluster; waiting for a decision`)
+  const onChallenge = (challenger: string) => tell(warning('AnotherAgentWaits', { other: challenger }))
   const keeper: ClaimKeeper = new ClaimKeeper({ ...deps, onChange, onChallenge })
   return {
     keeper,
     takeOver(by, why) {
       const answer = keeper.takeOver(by)
-      if (answer.kind === 'done') tell('TakenOver', `${answer.message}: ${why}`)
+      if (answer.kind === 'done') tell(warning('TakenOver.cluster', { done: answer.message, why }))
       return answer
     },
   }

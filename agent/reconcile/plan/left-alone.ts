@@ -1,18 +1,15 @@
 // Objects that an option keeps unmanaged: their report, and their effect on others (none).
+
 import type { ObjectStatus } from '../../../shared/model/status.ts'
+import { objectStatus } from '../../messages/object-messages.ts'
 import type { InventoryEntry } from '../../state/agent-state.ts'
 import type { Problem } from '../snapshot/situation.ts'
 import type { Wanted } from '../snapshot/wanted.ts'
 
 type Standing = Pick<ObjectStatus, 'sync' | 'health' | 'reason' | 'message'>
 
-const IGNORED: Standing = { sync: 'Synced', health: 'Healthy', reason: 'Ignored', message: 'not applied, because of an annotation' }
-const LEFT_ALONE: Standing = {
-  sync: 'Synced',
-  health: 'Healthy',
-  reason: 'ExistingKept',
-  message: 'already exists; its annotation IfNotPresent only creates missing objects',
-}
+const IGNORED: Standing = { sync: 'Synced', health: 'Healthy', ...objectStatus('Ignored') }
+const LEFT_ALONE: Standing = { sync: 'Synced', health: 'Healthy', ...objectStatus('ExistingKept') }
 
 /** AO6: the report of an object that is not managed. Null means that it is. */
 export function leftAlone(wanted: Wanted | undefined, entry: InventoryEntry | undefined, problem: Problem | undefined): Standing | null {

@@ -2,11 +2,13 @@
 // so that one healed object costs one object and not four thousand. Waiting objects get no step: an event wakes the
 // service when that may have changed, and nothing here polls. The room must never ask the cluster, change a service or
 // write to the disk; it returns what to send and store.
+
 import type { Origin } from '../../../shared/kube/clean.ts'
 import { versionOf } from '../../../shared/kube/object.ts'
 import { compareApply } from '../../../shared/kube/order.ts'
 import { serviceKey, serviceText } from '../../../shared/model/ids.ts'
 import type { ApiResource } from '../../cluster/cluster.ts'
+import { objectText } from '../../messages/object-messages.ts'
 import type { InventoryEntry } from '../../state/agent-state.ts'
 import type { Take } from '../snapshot/fields/client-side.ts'
 import { type Contest, judgeContest, NO_CONTEST } from '../snapshot/fields/contest.ts'
@@ -101,7 +103,7 @@ function judge(view: PlanView, wanted: Wanted): Verdict {
   if (live.kind === 'unknown') return problem(live)
   if (entry === undefined) return problem({ kind: 'unknown' })
   if (live.kind === 'present' && live.live.deleting !== null) {
-    return problem({ kind: 'waiting', on: key, message: `${live.live.deleting}; recreated after that` })
+    return problem({ kind: 'waiting', on: key, message: objectText('Waiting.ownDeletion', { deleting: live.live.deleting }) })
   }
   if (live.kind === 'present' && touch === 'ifAbsent') return FINE
   // JB1: a Job that has ended is not created again.
@@ -255,8 +257,8 @@ export function namespaceGate(view: PlanView, { ref }: Wanted): Problem | null {
 
 const namespaceText = (name: string, live: LiveView): string =>
   live.kind === 'present' && live.live.deleting !== null
-    ? `namespace ${name} is being deleted: ${live.live.deleting}; recreated after that`
-    : `namespace ${name} is not Active yet`
+    ? objectText('Waiting.namespaceDeletion', { namespace: name, deleting: live.live.deleting })
+    : objectText('Waiting.namespace', { namespace: name })
 
 /** The attempt that follows the same problem of the object; the loop chooses the time (it has the random). A problem
  *  whose time has not come keeps its time. */

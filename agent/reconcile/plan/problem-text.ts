@@ -1,110 +1,82 @@
 // Texts for the problems of an object: a reason that tools match on, and a message that ends with the next step.
 // Pure and deterministic, so that the same problem gives the same bytes. Warnings of the API server (a deprecated
 // version, a violated security standard) stay in the status of an object until a write brings others or none.
+
 import { type ObjectRef, refText } from '../../../shared/kube/object.ts'
 import type { EventStatus } from '../../../shared/model/status.ts'
 import { exhaustive } from '../../../shared/runtime/assert.ts'
 import type { ApiFailure } from '../../cluster/cluster.ts'
+import type { Said } from '../../messages/catalogue.ts'
+import { warning } from '../../messages/event-messages.ts'
+import { OBJECT, objectStatus } from '../../messages/object-messages.ts'
 import { POLICY_REFUSED, PROJECT_REFUSED } from '../snapshot/permits.ts'
 import { CHANGED_BEFORE_DELETE, type Problem } from '../snapshot/situation.ts'
 
-/** The next step for each kind of failure. */
-const NEXT: Record<ApiFailure['kind'], { reason: string; next: string }> = {
-  unreachable: { reason: 'Unreachable', next: 'check that the API server runs and that the agent can reach it; retrying' },
-  throttled: { reason: 'Throttled', next: 'the API server is overloaded; retrying' },
-  server_error: { reason: 'ServerError', next: 'if this persists, read the log of the API server; retrying' },
-  unauthorized: { reason: 'Unauthorized', next: 'check the credentials of the agent; retrying' },
-  forbidden: { reason: 'Forbidden', next: 'change the RBAC rule, quota or admission policy that forbids it; retrying' },
-  not_found: { reason: 'NotFound', next: 'install the CRD or APIService, or remove the object from Git; retrying' },
-  namespace_missing: { reason: 'NamespaceMissing', next: 'create the namespace or set sync.createNamespace; retrying' },
-  namespace_terminating: { reason: 'NamespaceTerminating', next: 'waiting until the namespace is deleted' },
-  conflict: { reason: 'Conflict', next: 'remove the other field manager, or set sync.force; retrying' },
-  immutable: {
-    reason: 'Immutable',
-    next: 'undo the change, delete the object so that it is created again, or annotate it with skerry.dev/sync-options: Force',
-  },
-  taken: {
-    reason: 'AlreadyTaken',
-    next: 'choose another port or address, or set sync.pruneWhen: applied if this revision removes its current owner; retrying',
-  },
-  invalid: { reason: 'Invalid', next: 'correct the manifest' },
-  webhook: { reason: 'WebhookUnavailable', next: 'start the backend of the webhook, or delete the webhook configuration; retrying' },
-}
+/** Texts of failed requests. */
+const FAILED = {
+  unreachable: 'Unreachable',
+  throttled: 'Throttled',
+  server_error: 'ServerError',
+  unauthorized: 'Unauthorized',
+  forbidden: 'Forbidden',
+  not_found: 'NotFound',
+  namespace_missing: 'NamespaceMissing',
+  namespace_terminating: 'NamespaceTerminating',
+  conflict: 'Conflict',
+  immutable: 'Immutable',
+  taken: 'AlreadyTaken',
+  invalid: 'Invalid',
+  webhook: 'WebhookUnavailable',
+} as const satisfies Record<ApiFailure['kind'], keyof typeof OBJECT>
 
-const DELETE_CONFLICT = { reason: 'Conflict', next: 'stop the manager that keeps writing the object; retrying' }
-
-/** RC38: a later CustomResourceDefinition may accept the manifest. */
-const SCHEMA = { reason: 'Invalid', next: 'correct the manifest, or install the CustomResourceDefinition version that it needs; retrying' }
-
-function nextOf({ failure, sent, retryAtMs }: Extract<Problem, { kind: 'failed' }>): { reason: string; next: string } {
-  if (sent === null) return failure.reason === CHANGED_BEFORE_DELETE ? DELETE_CONFLICT : NEXT[failure.kind]
-  return failure.kind === 'invalid' && retryAtMs !== null ? SCHEMA : NEXT[failure.kind]
+function codeOf({ failure, sent, retryAtMs }: Extract<Problem, { kind: 'failed' }>) {
+  if (sent === null && failure.reason === CHANGED_BEFORE_DELETE) return 'Conflict.delete'
+  // RC38: a later CustomResourceDefinition may accept the manifest.
+  return sent !== null && failure.kind === 'invalid' && retryAtMs !== null ? 'Invalid.schema' : FAILED[failure.kind]
 }
 
 /** The agent itself refused the request. */
 const isRefusal = ({ status, reason }: ApiFailure): boolean => status === 0 && (reason === PROJECT_REFUSED || reason === POLICY_REFUSED)
 
-export function describeProblem(problem: Problem): { reason: string; message: string } {
+export function describeProblem(problem: Problem): Said {
   switch (problem.kind) {
     case 'unserved':
       return { reason: 'UnknownKind', message: problem.message }
     case 'unreadable':
       return { reason: problem.reason ?? 'Unreadable', message: problem.message }
     case 'owned':
-      if (problem.going !== undefined)
-        return { reason: 'Waiting', message: `waiting until the existing object of this name is deleted: ${problem.going}` }
-      if (problem.isInTheWay === true)
-        return {
-          reason: 'AlreadyExists',
-          message: 'an object of this name exists that this hook did not create; delete it, or rename the hook',
-        }
-      return {
-        reason: 'OwnedByOther',
-        message: `already managed by ${problem.owner}; rename the object, remove it there, or set sync.takeover`,
-      }
+      if (problem.going !== undefined) return objectStatus('Waiting.namesake', { deleting: problem.going })
+      return problem.isInTheWay === true ? objectStatus('AlreadyExists') : objectStatus('OwnedByOther', { owner: problem.owner })
     case 'waiting':
       return { reason: 'Waiting', message: problem.message }
     case 'gated':
       return { reason: problem.reason, message: problem.message }
     case 'unknown':
-      return { reason: 'NotWatched', message: unknownText(problem.failure) }
+      return unknownKind(problem.failure)
     case 'failed': {
-      if (isRefusal(problem.failure)) return { reason: problem.failure.reason, message: problem.failure.message }
-      const { reason, next } = nextOf(problem)
-      const again = problem.again === undefined ? '' : `${problem.again.why}; `
-      return { reason, message: `${problem.failure.message}; ${again}${next}` }
+      const { failure, again } = problem
+      if (isRefusal(failure)) return { reason: failure.reason, message: failure.message }
+      return objectStatus(codeOf(problem), { failure: again === undefined ? failure.message : `${failure.message}; ${again.why}` })
     }
     case 'kept':
-      return problem.asks
-        ? { reason: 'ConfirmationPending', message: `kept until its deletion is confirmed (\`skerry confirm\`): ${problem.what}` }
-        : { reason: 'Waiting', message: problem.what }
+      return problem.asks ? objectStatus('ConfirmationPending', { lost: problem.what }) : { reason: 'Waiting', message: problem.what }
     case 'contested':
-      return {
-        reason: 'Contested',
-        message: `${problem.drift} again after every correction; stop that manager, or remove the field from Git`,
-      }
-    case 'drifted': {
-      const next = `${problem.deleted ? 'create it again, remove it from Git' : 'restore it, commit the change'}, or set sync.drift to correct`
-      return { reason: 'Drifted', message: `${problem.drift}; ${next}` }
-    }
+      return objectStatus('Contested', { drift: problem.drift })
+    case 'drifted':
+      return objectStatus(problem.deleted ? 'Drifted.deleted' : 'Drifted', { drift: problem.drift })
     default:
       return exhaustive(problem)
   }
 }
 
 /** RC5: the agent changes and deletes nothing of a kind that it cannot read; the message says why. */
-export function unknownText(failure: ApiFailure | undefined): string {
-  const unknown = 'cannot read this kind yet'
-  if (failure === undefined) return `${unknown}; retrying`
-  return `${unknown}: ${failure.message}; ${nextForKind(failure)}`
-}
-
-function nextForKind({ kind, message }: ApiFailure): string {
-  if (kind === 'not_found') return 'install the CRD or APIService, or remove the object from Git; retrying'
+export function unknownKind(failure: ApiFailure | undefined): Said<'NotWatched'> {
+  if (failure === undefined) return objectStatus('NotWatched')
+  const { kind, message } = failure
   // A watch gets only this message for objects that cannot be converted.
-  if (message.includes('storage is (re)initializing'))
-    return 'if this persists, check the conversion webhook of the CRD (spec.conversion); retrying'
-  return NEXT[kind].next
+  if (kind !== 'not_found' && message.includes('storage is (re)initializing'))
+    return objectStatus('NotWatched.conversion', { failure: message })
+  return objectStatus('NotWatched.failed', { failure: message, next: OBJECT[FAILED[kind]].next })
 }
 
 export interface Warned {
@@ -129,5 +101,5 @@ export function warningNews({ ref, warnings, known, isRefused }: Warned): Warnin
   if (isRefused && warnings.length === 0) return { warnings: null, event: null }
   const added = warnings.filter((text) => !known.includes(text))
   if (added.length === 0) return { warnings, event: null }
-  return { warnings, event: { type: 'Warning', reason: 'AdmissionWarning', message: `${refText(ref)}: ${added.join('; ')}` } }
+  return { warnings, event: warning('AdmissionWarning', { object: refText(ref), warnings: added.join('; ') }) }
 }

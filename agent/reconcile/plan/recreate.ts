@@ -1,10 +1,12 @@
 // Decides when an object may be deleted in order to recreate it, because the API server refuses to change a field of
 // it. Pure, except for the stored note: written before the delete, so that no restart recreates it twice, and removed
 // when the new object exists.
+
 import type { ApplyOptions } from '../../../shared/kube/apply-options.ts'
 import { sha256Hex } from '../../../shared/kube/canonical.ts'
 import { allowsPrune } from '../../../shared/kube/keep-marks.ts'
 import type { K8sObject, ObjectRef } from '../../../shared/kube/object.ts'
+import { deletionText } from '../../messages/deletion-messages.ts'
 import type { Recreate } from '../snapshot/kept-notes.ts'
 import type { NotAgain } from '../snapshot/situation.ts'
 import type { LiveObject } from '../snapshot/watch/live-object.ts'
@@ -36,14 +38,12 @@ export function permitAgain(request: RecreateCase): Permit | NotAgain | null {
   const { ref, recreate, sent, live, isOurs, protect, hold, confirmed, before } = request
   if (recreate === 'never') return null
   const no = (why: string): NotAgain => ({ why })
-  if (live === null || !isOurs) return no('not recreated, because Skerry does not manage it yet: delete it by hand if intended')
-  if (protect) return no('not recreated, because the service is protected: delete it by hand if intended')
-  if (live.keep !== null) return no(`not recreated, because it has ${live.keep}: delete it by hand if intended`)
+  if (live === null || !isOurs) return no(deletionText('not_managed'))
+  if (protect) return no(deletionText('not_of_protected'))
+  if (live.keep !== null) return no(deletionText('not_marked', { mark: live.keep }))
   if (before?.sent === documentId(sent)) {
-    if (before.refused !== undefined)
-      return no(`already recreated once for this document, and the API server refused the new object: ${before.refused}`)
-    if (before.count >= RECREATES_MAX && before.uid !== live.uid)
-      return no(`deleted ${before.count} times for recreation, and each time another client created it first: stop that client`)
+    if (before.refused !== undefined) return no(deletionText('refused_again', { failure: before.refused }))
+    if (before.count >= RECREATES_MAX && before.uid !== live.uid) return no(deletionText('raced', { count: before.count }))
   }
   const allowed = live.pruneAllowed === true || allowsPrune((JSON.parse(sent) as K8sObject).metadata.annotations)
   return permitRecreate({ ref, live, ownWord: recreate === 'own', allowed, hold, confirmed })

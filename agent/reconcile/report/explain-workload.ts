@@ -1,8 +1,10 @@
 // Explains an unhealthy workload by its Pods: the worst one decides, in the words of its kubelet and of the scheduler.
 // Pure; explainer.ts reads the Pods once.
+
 import { type Fields, fields, list, text } from '../../../shared/kube/health-object.ts'
 import { type K8sObject, type ObjectRef, refText } from '../../../shared/kube/object.ts'
 import { safeReason, safeText } from '../../cluster/redact/safe-text.ts'
+import { explanation } from '../../messages/explanation-messages.ts'
 import { isCronJob } from '../snapshot/live-run.ts'
 import { isByTaints } from './node-taints.ts'
 
@@ -107,9 +109,10 @@ export class PodFindings {
     const { object, pod, finding } = worst
     const { container, what, said } = finding
     const documents = [object, this.#workload]
-    const many = this.#failing === 1 ? '' : `${this.#failing} of ${this.#seen} Pods are not healthy, such as `
+    const told = { pod: refText(pod), finding: join(what, safeText(said, { documents })) }
+    const counts = { failing: this.#failing, seen: this.#seen }
     return {
-      text: `${many}${refText(pod)}: ${join(what, safeText(said, { documents }))}`,
+      text: counts.failing === 1 ? explanation('pod', told) : explanation('one_of_pods', { ...told, ...counts }),
       documents,
       log: container === null ? null : { pod, container: container.name, previous: container.previous },
       eventsOf: finding.weight < BROKEN || isKilled(finding) ? object : null,
@@ -142,50 +145,59 @@ function findingOf(pod: K8sObject, reasonText: Reason): Finding | null {
   if (pod.metadata.deletionTimestamp !== undefined) return null
   const status = fields(pod['status'])
   const found = [
-    ...list(status['initContainerStatuses']).flatMap((container) => inContainer(container, 'init container', reasonText) ?? []),
-    ...list(status['containerStatuses']).flatMap((container) => inContainer(container, 'container', reasonText) ?? []),
+    ...list(status['initContainerStatuses']).flatMap((container) => inContainer(container, true, reasonText) ?? []),
+    ...list(status['containerStatuses']).flatMap((container) => inContainer(container, false, reasonText) ?? []),
   ].sort((a, b) => b.weight - a.weight)
   const [worst] = found
   if (worst !== undefined && worst.weight > LATE) return worst
   const reason = reasonText(status['reason'])
-  if (status['phase'] === 'Failed') return { weight: BROKEN, what: reason || 'it failed', said: text(status['message']), container: null }
+  if (status['phase'] === 'Failed')
+    return { weight: BROKEN, what: reason || explanation('pod_failed'), said: text(status['message']), container: null }
   if (status['phase'] === 'Succeeded') return null
   const scheduled = list(status['conditions']).find(({ type }) => type === 'PodScheduled')
   if (scheduled?.['status'] === 'False')
-    return { weight: BROKEN, what: reasonText(scheduled['reason']) || 'not scheduled', said: text(scheduled['message']), container: null }
+    return {
+      weight: BROKEN,
+      what: reasonText(scheduled['reason']) || explanation('pod_not_scheduled'),
+      said: text(scheduled['message']),
+      container: null,
+    }
   if (worst !== undefined) return worst
   const ready = list(status['conditions']).find(({ type }) => type === 'Ready')
   if (ready?.['status'] === 'True') return null
   return {
     weight: LATE,
-    what: reasonText(ready?.['reason']) || `phase ${reasonText(status['phase']) || 'not set'}`,
+    what: reasonText(ready?.['reason']) || explanation('pod_phase', { phase: reasonText(status['phase']) }),
     said: text(ready?.['message']),
     container: null,
   }
 }
 
-function inContainer(container: Fields, noun: string, reasonText: Reason): Finding | null {
+function inContainer(container: Fields, isInit: boolean, reasonText: Reason): Finding | null {
   const name = text(container['name'])
   const { waiting, terminated, running } = fields(container['state'])
   const before = fields(fields(container['lastState'])['terminated'])
   const why = reasonText(fields(waiting)['reason'])
   if (terminated !== undefined) {
-    const ended = endText(fields(terminated), reasonText)
-    return ended === null ? null : { weight: BROKEN, what: `${noun} ${name} ${ended}`, said: '', container: { name, previous: false } }
+    const end = endText(fields(terminated), reasonText)
+    if (end === null) return null
+    const what = explanation('container_ended', { isInit, name, end })
+    return { weight: BROKEN, what, said: '', container: { name, previous: false } }
   }
-  const ended = endText(before, reasonText)
+  const end = endText(before, reasonText)
   if (why !== '' && why !== 'ContainerCreating' && why !== 'PodInitializing') {
     // A kubelet's own words of a crash loop only count seconds.
     const isLoop = why === 'CrashLoopBackOff'
-    const what = `${noun} ${name} ${join(why, isLoop ? (ended ?? '') : '')}`
+    const what = explanation('container_waits', { isInit, name, why: join(why, isLoop ? (end ?? '') : '') })
     const said = isLoop ? '' : text(fields(waiting)['message'])
-    return { weight: BROKEN, what, said, container: ended === null ? null : { name, previous: true } }
+    return { weight: BROKEN, what, said, container: end === null ? null : { name, previous: true } }
   }
-  if (ended !== null && container['ready'] !== true)
-    return { weight: RESTARTED, what: `${noun} ${name} ${ended} and was restarted`, said: '', container: { name, previous: true } }
-  if (running !== undefined && container['ready'] === false)
-    return { weight: LATE, what: `${noun} ${name} is running but not ready`, said: '', container: { name, previous: false } }
-  return null
+  if (end !== null && container['ready'] !== true) {
+    const what = explanation('container_restarted', { isInit, name, end })
+    return { weight: RESTARTED, what, said: '', container: { name, previous: true } }
+  }
+  if (running === undefined || container['ready'] !== false) return null
+  return { weight: LATE, what: explanation('container_not_ready', { isInit, name }), said: '', container: { name, previous: false } }
 }
 
 /** Null if it did not end, or ended well. */
@@ -193,8 +205,8 @@ function endText(terminated: Fields, reasonText: Reason): string | null {
   const { exitCode, signal } = terminated
   if (typeof exitCode !== 'number' || exitCode === 0) return null
   const reason = reasonText(terminated['reason'])
-  const by = typeof signal === 'number' && signal !== 0 ? ` by signal ${signal}` : ''
-  return `exited with code ${exitCode}${by}${reason === '' || reason === 'Error' ? '' : ` (${reason})`}`
+  const by = typeof signal === 'number' && signal !== 0 ? String(signal) : ''
+  return explanation('exited', { exitCode, signal: by, reason: reason === 'Error' ? '' : reason })
 }
 
 const join = (reason: string, message: string): string => (message === '' ? reason : `${reason}: ${message}`)

@@ -2,11 +2,13 @@
 // and again after a change, at most once a minute. An answer without a cause is read again a few times, since
 // schedulers and kubelets report a moment later than controllers. It never delays a reconciliation and never polls: a
 // result wakes the service, whose reconciliation reports it.
+
 import { type ObjectRef, versionOf } from '../../../shared/kube/object.ts'
 import { durationMs } from '../../../shared/model/resources.ts'
 import type { ObjectStatus } from '../../../shared/model/status.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import type { PodLogs } from '../../cluster/pod-logs.ts'
+import { objectStatus } from '../../messages/object-messages.ts'
 import type { Requests, Site, Turns } from '../ports.ts'
 import type { ServiceModel, ServiceSnapshot } from '../snapshot/service-model.ts'
 import type { LiveObject, LiveView } from '../snapshot/watch/live-object.ts'
@@ -205,6 +207,10 @@ function isAskedBeforeDeadline(model: ServiceSnapshot, key: string, { text, atMs
 function hangingRun(status: ObjectStatus, previous: ObjectStatus | null, cause: string | null, deadline: string): ObjectStatus {
   const wasHanging = previous?.reason === RUN_STUCK
   if (cause === null) return wasHanging ? previous : status
-  const message = `a run of it has had no running Pod for ${deadline} (sync.healthDeadline); ${cause}`
-  return { ...status, health: 'Degraded', reason: RUN_STUCK, message, sinceMs: wasHanging ? previous.sinceMs : status.sinceMs }
+  return {
+    ...status,
+    health: 'Degraded',
+    ...objectStatus('RunStuck', { deadline, cause }),
+    sinceMs: wasHanging ? previous.sinceMs : status.sinceMs,
+  }
 }

@@ -1,11 +1,13 @@
 // The HealthRules that this cluster's agent was given with its rows, compiled. The CEL library is loaded with the first
 // of them.
+
 import { compileFleetRule } from '../../../shared/adapters/cel.ts'
 import type { FleetRule } from '../../../shared/kube/fleet-rule.ts'
 import { parseRowId } from '../../../shared/model/desired.ts'
 import { type HealthRuleSpec, healthRuleRowSchema } from '../../../shared/model/health-rules.ts'
 import { FLEET } from '../../../shared/model/resources.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
+import { explanation } from '../../messages/explanation-messages.ts'
 
 export type RuleRows = ReadonlyArray<readonly [id: string, doc: string]>
 
@@ -86,6 +88,6 @@ function parseSpec(doc: string): HealthRuleSpec | null {
 
 /** A server that knows more functions took the rule: an object that cannot be judged is never healthy. */
 function tooNew(id: string, { group, kind, versions }: HealthRuleSpec, why: string): FleetRule {
-  const when = () => ({ kind: 'error' as const, why: `${why}; this agent may be too old for it` })
+  const when = () => ({ kind: 'error' as const, why: explanation('rule_too_new', { why }) })
   return { id, group, kind, versions: versions ?? null, verdicts: { healthy: { when, message: null } } }
 }

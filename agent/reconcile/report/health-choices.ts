@@ -2,6 +2,7 @@
 // whether to wait for addresses. Health is computed when an object changes, and the object is not kept: after a change
 // of these choices the affected objects are read once each. The choices are stored as facts, so that a restart knows
 // them before its watches begin and reads nothing.
+
 import { z } from 'zod'
 import { compileServiceHealth } from '../../../shared/adapters/cel.ts'
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
@@ -11,6 +12,7 @@ import { groupOf, versionOf } from '../../../shared/kube/object.ts'
 import { type ServiceHealth, serviceHealthSchema } from '../../../shared/model/health-rules.ts'
 import { type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
+import { explanation } from '../../messages/explanation-messages.ts'
 import type { AgentState } from '../../state/agent-state.ts'
 import { remember } from '../apply/remember.ts'
 import type { Site, Storage } from '../ports.ts'
@@ -118,7 +120,7 @@ export class HealthChoices {
 async function compile(rule: ServiceHealth): Promise<CompiledRule> {
   const compiled = await compileServiceHealth(rule)
   if (typeof compiled !== 'string') return compiled
-  const current = () => ({ kind: 'error' as const, why: `${compiled}; this agent may be too old for it` })
+  const current = () => ({ kind: 'error' as const, why: explanation('rule_too_new', { why: compiled }) })
   return { group: groupOf(rule.apiVersion), kind: rule.kind, current, inProgress: null, failed: null }
 }
 

@@ -1,6 +1,8 @@
 // The events of a service that becomes unhealthy and healthy again: one at each end, however long it lasts, whatever
 // happens between and however often the agent starts.
+
 import { type EventStatus, isWell, type ServiceStatus } from '../../../shared/model/status.ts'
+import { news, warning } from '../../messages/event-messages.ts'
 import { firstSaid, type SaidObject } from './outcome.ts'
 
 const MESSAGE_CHARS_MAX = 1_000
@@ -24,11 +26,11 @@ export function healthTurn({ wasDegraded, previous, now, objects }: HealthChange
   if (now.health === 'Degraded') {
     if (wasDegraded || previous?.health === 'Degraded') return { isDegraded: true, event: null }
     const message = firstSaid(degradedOf(objects))?.message ?? (now.message || now.reason)
-    return { isDegraded: true, event: { type: 'Warning', reason: 'Degraded', message: message.slice(0, MESSAGE_CHARS_MAX) } }
+    return { isDegraded: true, event: warning('Degraded', { message: message.slice(0, MESSAGE_CHARS_MAX) }) }
   }
   if (!wasDegraded || !isWell(now.health)) return { isDegraded: wasDegraded, event: null }
   if (previous !== null && isWell(previous.health)) return { isDegraded: false, event: null }
-  return { isDegraded: false, event: { type: 'Normal', reason: 'Healthy', message: 'recovered: none of its objects is Degraded' } }
+  return { isDegraded: false, event: news('Healthy') }
 }
 
 function* degradedOf(objects: HealthChange['objects']): Generator<SaidObject> {

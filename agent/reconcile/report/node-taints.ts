@@ -1,7 +1,9 @@
 // Names the taints that keep a Pod from the nodes that its nodeSelector allows. The scheduler of Kubernetes 1.36
 // reports only that nodes have taints, and a cordoned node and a full disk look the same there. Pure.
+
 import { type Fields, fields, list, text } from '../../../shared/kube/health-object.ts'
 import type { K8sObject } from '../../../shared/kube/object.ts'
+import { explanation } from '../../messages/explanation-messages.ts'
 
 /** Words of schedulers for nodes whose taints the Pod does not tolerate. A cordoned node has a taint, too. */
 const BY_TAINTS = /untolerated taint|node\(s\) were unschedulable/
@@ -41,8 +43,8 @@ export class TaintFindings {
   explain(): string {
     const sorted = [...this.#nodesByKey].sort(([a, many], [b, few]) => few - many || (a < b ? -1 : 1))
     if (sorted.length === 0) return ''
-    const shown = sorted.slice(0, SHOWN_MAX).map(([key, count]) => `${key} on ${count} ${count === 1 ? 'node' : 'nodes'}`)
-    return `untolerated taints: ${shown.join(', ')}${sorted.length > SHOWN_MAX ? ' and others' : ''}`.slice(0, CHARS_MAX)
+    const shown = sorted.slice(0, SHOWN_MAX).map(([key, count]) => explanation('taint', { key, count }))
+    return explanation(sorted.length > SHOWN_MAX ? 'most_taints' : 'taints', { taints: shown.join(', ') }).slice(0, CHARS_MAX)
   }
 
   #tolerates({ key, value, effect }: Fields): boolean {

@@ -1,6 +1,7 @@
 // The report about an object and a service: statuses, a reason that tools match on, a message for people that names the
 // cause and the next step. Pure and deterministic: the same facts give the same bytes, so nothing flaps and nothing is
 // reported twice.
+
 import { stuckAdvice } from '../../../shared/kube/deletion.ts'
 import { type Health, pastDeadline } from '../../../shared/kube/health.ts'
 import { type ObjectRef, refText } from '../../../shared/kube/object.ts'
@@ -15,9 +16,12 @@ import {
   type SyncWord,
   worstOf,
 } from '../../../shared/model/status.ts'
+import { andMore } from '../../messages/catalogue.ts'
+import { objectStatus as statusOf } from '../../messages/object-messages.ts'
+import { servicePart, serviceStatus as statusOfService } from '../../messages/service-messages.ts'
 import type { ServiceProgress, ServiceState } from '../../state/agent-state.ts'
 import type { PhaseWords } from '../plan/order/phases.ts'
-import { describeProblem, unknownText } from '../plan/problem-text.ts'
+import { describeProblem, unknownKind } from '../plan/problem-text.ts'
 import type { HookEnd } from '../snapshot/hook-spec.ts'
 import type { Hold } from '../snapshot/kept-notes.ts'
 import type { Problem } from '../snapshot/situation.ts'
@@ -41,16 +45,14 @@ export interface ObjectFacts {
   unbegun?: boolean
 }
 
-const PENDING = { reason: 'Pending', message: 'not applied yet; the agent continues after other services in the queue' }
+const PENDING = statusOf('Pending')
 
-const GONE: Health = {
-  word: 'Progressing',
-  reason: 'Removing',
-  message: 'deleted; waiting for confirmation by the API server',
-}
+const GONE: Health = { word: 'Progressing', ...statusOf('Removing') }
+
+const MISSING: Health = { word: 'Missing', ...statusOf('Missing') }
 
 /** It exists, but only objects with our mark are watched. */
-const ANOTHERS: Health = { word: 'Unknown', reason: 'OwnedByOther', message: 'managed by another tool; health not evaluated' }
+const ANOTHERS: Health = { word: 'Unknown', ...statusOf('OwnedByOther.unwatched') }
 
 /** HE3, RC13. `previous` keeps its time as long as nothing significant changed. */
 export function objectStatus(
@@ -88,30 +90,23 @@ function stuckDeletion(
   if (view.kind !== 'present' || view.live.deleting === null || problem?.kind !== 'waiting' || health.word !== 'Degraded') return null
   const seconds = Math.round(deadlineMs / 1_000)
   const length = seconds % 60 === 0 ? `${seconds / 60} min` : `${seconds} s`
-  return {
-    reason: 'DeletionStuck',
-    message: `${view.live.deleting}, for more than ${length}: ${stuckAdvice(kind, view.live.deleting)}`,
-  }
+  const { deleting } = view.live
+  return statusOf('DeletionStuck', { deleting, length, advice: stuckAdvice(kind, deleting) })
 }
 
 function healthOfView(view: LiveView, sinceMs: number | null, deadlineMs: number, nowMs: number): Health {
-  if (view.kind === 'unknown') return { word: 'Unknown', reason: 'NotWatched', message: unknownText(view.failure) }
+  if (view.kind === 'unknown') return { word: 'Unknown', ...unknownKind(view.failure) }
   if (view.kind === 'absent' && view.ended !== undefined) return endedHealth(view.ended)
-  if (view.kind === 'absent')
-    return { word: 'Missing', reason: 'Missing', message: 'not in the cluster yet; will be created when the steps before it finish' }
+  if (view.kind === 'absent') return MISSING
   const { health } = view.live
   return sinceMs === null ? health : pastDeadline(health, sinceMs, deadlineMs, nowMs)
 }
 
 /** JB1: the health of a Job that ended and was deleted by its TTL. */
 function endedHealth({ outcome, message }: HookEnd): Health {
-  if (outcome === 'succeeded') return { word: 'Healthy', reason: 'Finished', message: 'finished; removed by its TTL' }
-  const why = message === '' ? 'failed' : `failed: ${message}`
-  return {
-    word: 'Degraded',
-    reason: 'JobFailed',
-    message: `${why}; removed by its TTL; correct its manifest, a changed manifest runs it again`,
-  }
+  return outcome === 'succeeded'
+    ? { word: 'Healthy', ...statusOf('Finished') }
+    : { word: 'Degraded', ...statusOf('JobFailed', { cause: message }) }
 }
 
 export interface ServiceFacts {
@@ -167,16 +162,8 @@ export function serviceStatus(facts: ServiceFacts, previous: ServiceStatus | nul
 function summary(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { sync: SyncWord; reason: string; message: string } {
   const { revision, refusal, leaving, removal } = facts
   if (removal.kind === 'done') return { sync: 'Synced', reason: 'Removed', message: leaving?.why ?? '' }
-  if (revision.kind === 'unclaimed') {
-    return {
-      sync: 'Unknown',
-      reason: 'Unclaimed',
-      message: 'the service does not exist on the server; its objects are kept. Create the service again, or delete the objects by hand',
-    }
-  }
-  if (revision.kind === 'incomplete') {
-    return { sync: 'Unknown', reason: 'RevisionIncomplete', message: `${revision.why}; the last complete revision stays active` }
-  }
+  if (revision.kind === 'unclaimed') return { sync: 'Unknown', ...statusOfService('Unclaimed') }
+  if (revision.kind === 'incomplete') return { sync: 'Unknown', ...statusOfService('RevisionIncomplete', { why: revision.why }) }
   if (facts.hold) {
     // Work that waits for the end of the hold is not done.
     const waits = refusal !== null || leaving !== null || removal.kind === 'running' || facts.held || facts.phase?.holdsBack
@@ -184,18 +171,11 @@ function summary(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { syn
   }
   if (refusal?.only === true) {
     const what = removal.kind === 'running' ? 'removal' : 'prune'
-    return {
-      sync: 'OutOfSync',
-      reason: 'ConfirmationPending',
-      message: `${what} waits for confirmation (\`skerry confirm\`): ${refusal.why}`,
-    }
+    return { sync: 'OutOfSync', ...statusOfService('ConfirmationPending', { what, why: refusal.why }) }
   }
   if (refusal !== null) {
-    return {
-      sync: 'OutOfSync',
-      reason: 'PruneBlocked',
-      message: `${refusal.why}; nothing of this revision is pruned until it is confirmed: ${refusal.names.slice(0, 5).join(', ')}${refusal.count > 5 ? ` and ${refusal.count - 5} more` : ''}`,
-    }
+    const { why, count } = refusal
+    return { sync: 'OutOfSync', ...statusOfService('PruneBlocked', { why, names: andMore(refusal.names.slice(0, 5), count) }) }
   }
   if (facts.held) return { sync: 'OutOfSync', reason: facts.held.reason, message: facts.held.message }
   const { phase } = facts
@@ -238,6 +218,6 @@ export function firstSaid(objects: Iterable<SaidObject>): { reason: string; mess
   }
   if (first === null) return null
   const { ref, status } = first
-  const more = count === 1 ? '' : ` (and ${count - 1} more)`
-  return { reason: status.reason, message: `${refText(ref)}: ${status.message || status.reason}${more}` }
+  const message = servicePart('first_of', { object: refText(ref), message: status.message || status.reason, more: count - 1 })
+  return { reason: status.reason, message }
 }

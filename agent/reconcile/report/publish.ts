@@ -1,12 +1,14 @@
 // The main file of the room `report`: it reports the results of a reconciliation (rows of touched objects, the
 // service's own, its progress), and requests another one when time alone will change something (a retry, a health
 // deadline). It may read everything, and must never send requests for a service or change its wanted state.
+
 import { isBindingUnknown } from '../../../shared/kube/claim-binding.ts'
 import { worksToAnEnd } from '../../../shared/kube/health-working.ts'
 import { keyInNamespace, keyOutsideNamespaces, type ObjectRef, versionOf } from '../../../shared/kube/object.ts'
 import { durationMs } from '../../../shared/model/resources.ts'
 import { isWell, type ObjectStatus, type ServiceStatus } from '../../../shared/model/status.ts'
 import { withTrace } from '../../../shared/runtime/trace-id.ts'
+import { news } from '../../messages/event-messages.ts'
 import type { TurnRecord } from '../../state/agent-state.ts'
 import { heldBack, isInForce, wakeDependents } from '../apply/begin.ts'
 import { lastObject, reaches, remember } from '../apply/remember.ts'
@@ -240,8 +242,8 @@ function advance(model: ServiceModel, deps: Site & Storage & Services & Turns & 
   if (applied === progress.applied && healthy === progress.healthy) return
   if (applied !== progress.applied) {
     const count = row.count - model.hooks.count()
-    const message = `revision ${row.digest.slice(0, 12)} of commit ${row.commit.slice(0, 12)} is applied (${count} ${count === 1 ? 'object' : 'objects'})`
-    deps.emit({ type: 'Normal', reason: 'Applied', message, service: model.key })
+    const event = news('Applied', { digest: row.digest.slice(0, 12), commit: row.commit.slice(0, 12), count })
+    deps.emit({ ...event, service: model.key })
   }
   reaches(model, { applied, healthy })
 }

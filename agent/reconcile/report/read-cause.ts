@@ -1,5 +1,6 @@
 // Reads why an object is unhealthy: the Pods of a workload, the Job of a CronJob, the Events of other kinds, the taints
 // of nodes. Each is read once on request, and bounded.
+
 import { healthOf } from '../../../shared/kube/health.ts'
 import { SCHEDULE_MISSED } from '../../../shared/kube/health-schedule.ts'
 import { isWorking } from '../../../shared/kube/health-working.ts'
@@ -9,6 +10,7 @@ import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { ApiFailure } from '../../cluster/cluster.ts'
 import type { PodLogs } from '../../cluster/pod-logs.ts'
 import { safeLog, safeText } from '../../cluster/redact/safe-text.ts'
+import { explanation as explain } from '../../messages/explanation-messages.ts'
 import { type Asking, targetOf } from '../requests/placed-cluster.ts'
 import { activeJobs, isCronJob } from '../snapshot/live-run.ts'
 import type { ServedKinds } from '../snapshot/watch/served-kinds.ts'
@@ -71,7 +73,7 @@ async function causeOfRun(deps: CauseReader, cronJob: K8sObject): Promise<Cause>
     const byPods = await causeOfPods(deps, job)
     const said = byPods.text === '' ? await causeInEvents(deps, job) : byPods
     const cause = said.text || safeText(healthOf(job, deps.clock.nowMs()).message, { documents: [job] })
-    if (cause !== '') return { text: `Job ${name}: ${cause}`, isWeak: said.isWeak }
+    if (cause !== '') return { text: explain('job', { name, cause }), isWeak: said.isWeak }
   }
   return NOTHING
 }
@@ -82,7 +84,7 @@ async function causeOfPods(deps: CauseReader, workload: K8sObject): Promise<Caus
   const findings = new PodFindings(workload)
   const { namespace = '' } = workload.metadata
   const failure = await list(deps, { kind: 'Pod', group: '', namespace, labelSelector }, (pod) => findings.add(pod))
-  if (failure !== null) return { text: `cannot read its Pods (${failure.message}); allow the agent to list and watch pods`, isWeak: false }
+  if (failure !== null) return { text: explain('pods_unread', { failure: failure.message }), isWeak: false }
   const explanation = findings.explain()
   if (explanation === null) return NOTHING
   const said = explanation.eventsOf === null ? NOTHING : await causeInEvents(deps, explanation.eventsOf, POD_CAUSES)

@@ -1,9 +1,11 @@
 // The account of a service's writes: the agent, or the ServiceAccount that `sync.serviceAccount` names. Pure.
+
 import { z } from 'zod'
 import type { ServiceRow } from '../../../shared/model/desired.ts'
 import type { SyncOptions } from '../../../shared/model/resources.ts'
+import { objectStatus } from '../../messages/object-messages.ts'
 import { type Permitted, refusedService } from './permits.ts'
-import { type Closed, closed } from './situation.ts'
+import { type Closed, closedBy } from './situation.ts'
 
 export interface Account {
   namespace: string
@@ -26,8 +28,7 @@ export function actingAs({ serviceAccount }: Pick<SyncOptions, 'serviceAccount'>
 /** IM2. Null means that it is valid. */
 export function unplacedAccount(acting: ActingAs): Closed | null {
   if (acting.kind !== 'unplaced') return null
-  const message = `sync.serviceAccount is ${acting.name}, and the service has no namespace; write namespace/${acting.name}, or set spec.namespace`
-  return closed('ServiceAccountUnplaced', message)
+  return closedBy(objectStatus('ServiceAccountUnplaced', { name: acting.name }))
 }
 
 const FACT = 'acting/account'

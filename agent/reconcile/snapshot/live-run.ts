@@ -1,8 +1,10 @@
 // Which run of a hook a live object is of, and whether a Job with a TTL has ended. Pure.
+
 import type { Health } from '../../../shared/kube/health.ts'
 import { fields, list, text } from '../../../shared/kube/health-object.ts'
 import { groupOf, type K8sObject, type ObjectRef } from '../../../shared/kube/object.ts'
 import { HOOK_RUN_ANNOTATION } from '../../../shared/kube/waves.ts'
+import { jobEnd } from '../../messages/explanation-messages.ts'
 import type { HookEnd } from './hook-spec.ts'
 import type { LiveObject } from './watch/live-object.ts'
 
@@ -62,27 +64,20 @@ const isTrue = (condition: unknown, type: string): boolean =>
   condition.type === type &&
   condition.status === 'True'
 
-/**
- * By the reason of the Warning with which the Job controller ends a Job, in its words. Messages are not used, because
- * everyone who may write Events controls them.
- */
-const FAILURES: ReadonlyMap<unknown, string> = new Map([
-  ['BackoffLimitExceeded', 'Job has reached the specified backoff limit'],
-  ['DeadlineExceeded', 'Job was active longer than specified deadline'],
-  ['PodFailurePolicy', 'a Pod failed in a way for which podFailurePolicy ends the Job'],
-  ['FailedIndexes', 'Job has failed indexes'],
-  ['MaxFailedIndexesExceeded', 'Job has exceeded the specified maximal number of failed indexes'],
-])
+/** By the reason of the Warning with which the Job controller ends a Job. Messages are not used, because everyone who
+ *  may write Events controls them. */
+const FAILURES = ['BackoffLimitExceeded', 'DeadlineExceeded', 'PodFailurePolicy', 'FailedIndexes', 'MaxFailedIndexesExceeded'] as const
 const EXIT_CODE = / failed with exit code (\d{1,3}) matching FailJob rule at index \d{1,3}$/
 
 /** Null if this Event does not tell the end of its Job. */
 export function jobEndIn(event: K8sObject): HookEnd | null {
   const { type, reason, message } = event
   if (type === 'Normal' && reason === 'Completed') return { outcome: 'succeeded', message: '' }
-  const failure = type === 'Warning' ? FAILURES.get(reason) : undefined
+  const failure = type === 'Warning' ? FAILURES.find((known) => known === reason) : undefined
   if (failure === undefined) return null
   const exitCode = EXIT_CODE.exec(typeof message === 'string' ? message : '')?.[1]
-  return { outcome: 'failed', message: exitCode === undefined ? failure : `${failure} (exit code ${exitCode})` }
+  if (failure !== 'PodFailurePolicy' || exitCode === undefined) return { outcome: 'failed', message: jobEnd(failure) }
+  return { outcome: 'failed', message: jobEnd('PodFailurePolicy.exitCode', { exitCode }) }
 }
 
 export const isCronJob = ({ group, kind }: Pick<ObjectRef, 'group' | 'kind'>): boolean => group === 'batch' && kind === 'CronJob'

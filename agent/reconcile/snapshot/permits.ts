@@ -1,6 +1,7 @@
 // The permissions of a service in this cluster: by its Project, whose bounds came in its signed row, and by the policy
 // of the site, which no server can widen. A refusal deletes nothing: refused objects stay named by their revision.
 // Pure.
+
 import { z } from 'zod'
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import type { ObjectRef } from '../../../shared/kube/object.ts'
@@ -16,7 +17,8 @@ import {
 } from '../../../shared/model/projects.ts'
 import { matchesGlob } from '../../../shared/model/source-patterns.ts'
 import { QUESTION_KINDS } from '../../../shared/protocol/ask.ts'
-import { type Closed, closed } from './situation.ts'
+import { objectPart, objectStatus, objectText } from '../../messages/object-messages.ts'
+import { type Closed, closed, closedBy } from './situation.ts'
 
 const LIST_MAX = 200
 /** LX1: a rule that is left out allows everything. */
@@ -50,7 +52,7 @@ export type SitePolicy = z.infer<typeof sitePolicySchema>
 
 export const PROJECT_REFUSED = 'ProjectRefused'
 export const POLICY_REFUSED = 'LocalPolicy'
-const LOCAL_POLICY = 'the local policy'
+const LOCAL_POLICY = objectPart('local_policy')
 
 export interface Refused {
   reason: typeof PROJECT_REFUSED | typeof POLICY_REFUSED
@@ -78,11 +80,8 @@ export function refusedObject({ id, row, policy }: Permitted, ref: ObjectRef, is
 /** LX2, PJ12: why nothing of the service may be written at all. Null means allowed. */
 export function refusedService({ id, row, policy }: Permitted): Closed | null {
   if (policy?.projects !== undefined && !policy.projects.some((name) => matchesGlob(name, id.project)))
-    return closed(
-      POLICY_REFUSED,
-      `refused by ${LOCAL_POLICY}, rule projects: ${id.project} is not allowed (allowed: ${policy.projects.join(', ') || 'none'})`,
-    )
-  if (policy?.deny?.includes('apply') === true) return closed(POLICY_REFUSED, `refused by ${LOCAL_POLICY}, rule deny: apply`)
+    return closedBy(objectStatus('LocalPolicy.project', { project: id.project, allowed: policy.projects.join(', ') || 'none' }))
+  if (policy?.deny?.includes('apply') === true) return closedBy(objectStatus('LocalPolicy.apply'))
   if (row === null) return null
   const { sync, namespace } = row
   const by = (bounds: Bounds): Refusal | null => refuseAccount(bounds, sync.serviceAccount, namespace) ?? refuseNamespaceMarks(bounds, sync)
@@ -95,8 +94,8 @@ export function refusedService({ id, row, policy }: Permitted): Closed | null {
 /** LX3: why nothing may be deleted. Null means allowed. `isPrune`: because no revision names it any more. */
 export function refusedDeletion({ policy }: Pick<Permitted, 'policy'>, isPrune: boolean): string | null {
   const denied = policy?.deny ?? []
-  if (denied.includes('delete')) return `refused by ${LOCAL_POLICY}, rule deny: delete`
-  return isPrune && denied.includes('prune') ? `refused by ${LOCAL_POLICY}, rule deny: prune` : null
+  if (denied.includes('delete')) return objectText('LocalPolicy.delete')
+  return isPrune && denied.includes('prune') ? objectText('LocalPolicy.prune') : null
 }
 
 /** Rows are read again when it changes. */

@@ -1,6 +1,8 @@
 // Why an object is not as its revision wants it. Kept for each object that has a problem, and for no other.
+
 import type { ObjectRef } from '../../../shared/kube/object.ts'
 import type { ApiFailure } from '../../cluster/cluster.ts'
+import type { Said } from '../../messages/catalogue.ts'
 import type { OtherFields } from './fields/other-fields.ts'
 import type { Owner } from './watch/live-object.ts'
 
@@ -57,6 +59,7 @@ export interface NotAgain {
 
 export type Closed = Extract<Problem, { kind: 'gated' }>
 export const closed = (reason: string, message: string): Closed => ({ kind: 'gated', reason, message })
+export const closedBy = ({ reason, message }: Said): Closed => closed(reason, message)
 
 /** Reason of a failed delete: the object was never as it had been seen (PR12). */
 export const CHANGED_BEFORE_DELETE = 'Changed'

@@ -1,5 +1,6 @@
 // A desired row as the document that is sent: cleaned, marked, in its right namespace. Pure; done once for a row that
 // changed, never again.
+
 import { APPLY_PLAINLY, type ApplyOptions, readApplyOptions } from '../../../shared/kube/apply-options.ts'
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
 import { cleanObject, markObject, markOrigin, type Origin, withoutNulls } from '../../../shared/kube/clean.ts'
@@ -11,6 +12,7 @@ import { objectRowId, type ServiceRow } from '../../../shared/model/desired.ts'
 import type { ServiceId } from '../../../shared/model/ids.ts'
 import type { IgnoreRule } from '../../../shared/model/resources.ts'
 import { hasSopsMember, isSopsRow } from '../../../shared/sops/parcel.ts'
+import { objectPart, objectStatus, objectText } from '../../messages/object-messages.ts'
 import type { InventoryEntry } from '../../state/agent-state.ts'
 import { heldLeaveFacts, type LeaveFacts, leaveFacts } from './fields/ignore.ts'
 import { type HookSpec, specOf } from './hook-spec.ts'
@@ -78,8 +80,7 @@ export type Decrypted = { kind: 'plain'; object: K8sObject } | { kind: 'closed';
 export const NO_DECRYPTION: Decryption = {
   version: () => '',
   prepare: () => null,
-  open: (_, object) =>
-    hasSopsMember(object) ? { kind: 'closed', reason: 'SopsUnreadable', message: 'this agent has no age keys' } : { kind: 'plain', object },
+  open: (_, object) => (hasSopsMember(object) ? { kind: 'closed', ...objectStatus('SopsUnreadable.noKeys') } : { kind: 'plain', object }),
 }
 
 export interface WantedContext {
@@ -128,19 +129,12 @@ export const rowContext = (
 /** RC4: `ref` is the row's, used where the document cannot say better. */
 export function readWanted(ref: ObjectRef, doc: string, context: WantedContext): WantedRead {
   const parsed = parse(doc)
-  if (parsed === null) return { kind: 'unreadable', ref, apiVersion: 'v1', message: 'the row has no Kubernetes object' }
+  if (parsed === null) return { kind: 'unreadable', ref, apiVersion: 'v1', message: objectText('Unreadable.noObject') }
   const order = orderOf(parsed.metadata.annotations)
   if (isSealed(doc)) {
     const opened = context.open?.(objectRowId(context.service, ref), doc) ?? null
     if (opened !== null && !isSealed(opened)) return readWanted(ref, opened, context)
-    return {
-      kind: 'unreadable',
-      ref,
-      apiVersion: parsed.apiVersion,
-      message: UNOPENED,
-      reason: 'SealedUnreadable',
-      ...hookOf(parsed, ref, order),
-    }
+    return { kind: 'unreadable', ref, apiVersion: parsed.apiVersion, ...objectStatus('SealedUnreadable'), ...hookOf(parsed, ref, order) }
   }
   const { sops = NO_DECRYPTION } = context
   const decrypted = sops.open(context.service, parsed)
@@ -154,9 +148,6 @@ export function readWanted(ref: ObjectRef, doc: string, context: WantedContext):
   return isRead || order.kind !== 'hook' ? read : { ...read, hook: specOf(cleanObject(decrypted.object), ref, order) }
 }
 
-const UNOPENED =
-  'it is sealed, and no key of this agent opens it; compare the recipient in `skerry token list --agents` and `skerry-agent status`'
-
 const hookOf = (parsed: K8sObject, ref: ObjectRef, order: Order): { hook?: HookSpec } =>
   order.kind === 'hook' ? { hook: specOf(cleanObject(parsed), ref, order) } : {}
 
@@ -164,7 +155,7 @@ function readParsed(ref: ObjectRef, parsed: K8sObject, order: Order, context: Wa
   const { apiVersion, kind } = parsed
   if (order.kind === 'malformed') return { kind: 'unreadable', ref, apiVersion, message: order.message }
   if (parsed.metadata.name === undefined && (order.kind === 'ordinary' || parsed.metadata.generateName === undefined)) {
-    return { kind: 'unreadable', ref, apiVersion, message: 'metadata.name is missing (generateName is for hooks only); set it' }
+    return { kind: 'unreadable', ref, apiVersion, message: objectText('Unreadable.noName') }
   }
   const lookup = context.find(groupOf(apiVersion), versionOf(apiVersion), kind)
   if (lookup.kind !== 'served') {
@@ -173,12 +164,7 @@ function readParsed(ref: ObjectRef, parsed: K8sObject, order: Order, context: Wa
   }
   const { verbs, namespaced } = lookup.resource
   if (!verbs.includes('patch') || !verbs.includes('watch')) {
-    return {
-      kind: 'unreadable',
-      ref,
-      apiVersion,
-      message: `${kind} of ${apiVersion} cannot be patched and watched; remove it from the manifests`,
-    }
+    return { kind: 'unreadable', ref, apiVersion, message: objectText('Unreadable.verbs', { apiVersion, kind }) }
   }
   const read = readApplyOptions(parsed.metadata.annotations)
   if (read.kind === 'wrong') return { kind: 'unreadable', ref, apiVersion, message: read.message }
@@ -187,12 +173,7 @@ function readParsed(ref: ObjectRef, parsed: K8sObject, order: Order, context: Wa
   const elsewhere = namespaced ? whyElsewhere(named, context) : null
   if (elsewhere !== null) return { kind: 'unreadable', ref, apiVersion, message: elsewhere }
   if (namespaced && namespace === undefined) {
-    return {
-      kind: 'unreadable',
-      ref,
-      apiVersion,
-      message: 'namespace is missing; set metadata.namespace, or spec.namespace of the service',
-    }
+    return { kind: 'unreadable', ref, apiVersion, message: objectText('Unreadable.noNamespace') }
   }
   const placed = { ...parsed, metadata: namespaced && namespace !== undefined ? { ...metadata, namespace } : metadata }
   if (order.kind === 'skipped') return { kind: 'skipped', ref: { ...refOf(placed), name: placed.metadata.name ?? ref.name } }
@@ -216,9 +197,9 @@ export function isOutdated({ ref, apiVersion, openedBy }: Wanted, { find, sops }
 /** NS3. Null means that its namespace is allowed. Objects without a namespace always pass. */
 function whyElsewhere(named: string | undefined, { namespace, enforceNamespace }: WantedContext): string | null {
   if (enforceNamespace !== true) return null
-  if (namespace === undefined) return 'sync.enforceNamespace needs spec.namespace of the service; set it'
+  if (namespace === undefined) return objectText('Unreadable.noEnforcedNamespace')
   if (named === undefined || named === namespace) return null
-  return `namespace ${named} is not ${namespace}, which sync.enforceNamespace requires; change the namespace, or turn the option off`
+  return objectText('Unreadable.otherNamespace', { named, namespace })
 }
 
 /** Reads the options of an applied document, which is used before a revision is read. */
@@ -259,10 +240,11 @@ function parse(doc: string): K8sObject | null {
 }
 
 export function unservedText(apiVersion: string, kind: string, lookup: Exclude<KindLookup, { kind: 'served' }>): string {
-  if (lookup.kind === 'stale') return `the API of ${apiVersion} does not answer; start its server, or delete its APIService; retrying`
+  if (lookup.kind === 'stale') return objectText('UnknownKind.silent', { apiVersion })
   const [preferred] = lookup.versions
-  if (preferred === undefined) return `no API of this cluster serves ${kind} of ${apiVersion}; install its CRD or operator; retrying`
-  return `this cluster serves ${kind} as ${lookup.versions.join(', ')}, not as ${apiVersion}; change its apiVersion`
+  return preferred === undefined
+    ? objectText('UnknownKind', { apiVersion, kind })
+    : objectText('UnknownKind.otherVersion', { apiVersion, kind, versions: lookup.versions.join(', ') })
 }
 
 /** The object as sent. */
@@ -307,6 +289,6 @@ export function withoutRefusedNulls<T extends { sent: string; nullsRefused?: tru
 }
 
 /** For the status of its object. */
-export const NULLS_LEFT_OUT = 'null fields are left out, because the API server rejects null there'
+export const NULLS_LEFT_OUT = objectPart('nulls_left_out')
 
 export const refusedNullsFact = (key: string, document: string | null): ReadonlyMap<string, unknown> => new Map([[FACT + key, document]])

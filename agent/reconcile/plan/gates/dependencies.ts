@@ -1,8 +1,11 @@
 // `dependsOn` between services of this cluster: the services that one waits for before it begins a revision, and those
 // that wait for it before it may be removed. Pure: facts of the others come by lookups.
+
 import { cycleThrough } from '../../../../shared/model/dependencies.ts'
 import { serviceText } from '../../../../shared/model/ids.ts'
-import { type Closed, closed } from '../../snapshot/situation.ts'
+import type { Said } from '../../../messages/catalogue.ts'
+import { serviceStatus } from '../../../messages/service-messages.ts'
+import { type Closed, closedBy } from '../../snapshot/situation.ts'
 
 /** The state of a service with dependents. `words`: as last reported, for people. */
 export type DependencyState =
@@ -29,30 +32,26 @@ export interface Blocked {
 
 /** DE1, DE2: null if everything that `key` depends on is ready. */
 export function blockedBy(key: string, { stateOf, dependenciesOf }: DependencyView): Blocked | null {
-  const states = dependenciesOf(key).map((dependency) => ({ dependency, state: stateOf(dependency) }))
-  const on = states.filter(({ state }) => state.kind !== 'ready').map(({ dependency }) => dependency)
-  const [first] = states.filter(({ state }) => state.kind !== 'ready')
+  const open = dependenciesOf(key).flatMap((dependency) => {
+    const state = stateOf(dependency)
+    return state.kind === 'ready' ? [] : [{ dependency, state }]
+  })
+  const on = open.map(({ dependency }) => dependency)
+  const [first] = open
   if (first === undefined) return null
   const cycle = cycleThrough(key, dependenciesOf)
-  if (cycle !== null) {
-    const message = `dependency cycle: ${cycle.map(serviceText).join(' → ')}; remove one of these from spec.dependsOn`
-    return { gate: closed(BLOCKED_BY, message), on }
-  }
-  const more = on.length === 1 ? '' : ` (and for ${on.length - 1} more)`
-  return { gate: closed(BLOCKED_BY, `${waitText(first.dependency, first.state)}${more}`), on }
+  if (cycle !== null) return { gate: closedBy(serviceStatus('BlockedBy.cycle', { cycle: cycle.map(serviceText).join(' → ') })), on }
+  return { gate: closedBy(waitsFor(serviceText(first.dependency), first.state, on.length - 1)), on }
 }
 
-function waitText(key: string, state: DependencyState): string {
-  const name = serviceText(key)
+function waitsFor(service: string, state: Exclude<DependencyState, { kind: 'ready' }>, more: number): Said<typeof BLOCKED_BY> {
   switch (state.kind) {
     case 'absent':
-      return `waiting for ${name}, which is not in this cluster; add this cluster to its targets, or remove it from spec.dependsOn`
+      return serviceStatus('BlockedBy.absent', { service, more })
     case 'removing':
-      return `waiting for ${name}, which is being removed from this cluster; keep that service, or remove it from spec.dependsOn`
+      return serviceStatus('BlockedBy.removing', { service, more })
     case 'unready':
-      return `waiting for ${name} to be Healthy at its newest revision (now ${state.words})`
-    case 'ready':
-      return ''
+      return serviceStatus('BlockedBy.unready', { service, more, now: state.words })
   }
 }
 

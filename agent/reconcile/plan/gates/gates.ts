@@ -1,9 +1,11 @@
 // Work that the revision asks for and that may not be done yet: a hold, a window, a missing confirmation, a dependency,
 // a phase or wave that has not begun. Each gate is pure and gives a reason for people; the first closed one decides. A
 // closed gate changes no applied object: drift is corrected to the applied documents (DR6), as far as the gate allows.
+
 import type { ServiceRow } from '../../../../shared/model/desired.ts'
 import type { ServiceId } from '../../../../shared/model/ids.ts'
-import { type Closed, closed } from '../../snapshot/situation.ts'
+import { serviceStatus } from '../../../messages/service-messages.ts'
+import { type Closed, closedBy } from '../../snapshot/situation.ts'
 import type { Wanted } from '../../snapshot/wanted.ts'
 
 /**
@@ -32,14 +34,8 @@ export function allOf(gates: readonly Gate[]): Gate {
 // `sync.mode: manual`: a revision that no person has allowed yet changes and prunes nothing; drift is corrected to the
 // applied documents meanwhile. Pure.
 
-export const MANUAL_SYNC = 'ManualSync'
-
 /** SM1: a revision that is synced by hand waits for its digest. */
 export function manualGate({ project, service }: ServiceId, { sync, synced, digest, commit }: ServiceRow): Closed | null {
   if (sync.mode !== 'manual' || synced === digest) return null
-  const revision = `revision ${digest.slice(0, 12)} of commit ${commit.slice(0, 12)}`
-  return closed(
-    MANUAL_SYNC,
-    `${revision} waits for approval (sync.mode is manual); run \`skerry sync ${service} -p ${project}\` to see the plan and approve it`,
-  )
+  return closedBy(serviceStatus('ManualSync', { digest: digest.slice(0, 12), commit: commit.slice(0, 12), service, project }))
 }

@@ -2,8 +2,10 @@
 // state, so that it outlives a restart, and works without a network. It closes the same gates as a window: new
 // documents, prunes and the correction of manual changes; deleted objects are restored. A suspension is such an order
 // on the server, and closes all gates.
+
 import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
 import { suspendedText } from '../../../../shared/model/suspension.ts'
+import { serviceText } from '../../../messages/service-messages.ts'
 import type { AgentState } from '../../../state/agent-state.ts'
 import { type ActiveHold, type Hold, holdSchema } from '../../snapshot/kept-notes.ts'
 import { type Closed, closed } from '../../snapshot/situation.ts'
@@ -97,8 +99,8 @@ const minuteText = (ms: number): string => `${new Date(Math.min(ms, LAST_UNTIL_M
 /** The same text for as long as the hold is the same. */
 export function holdText({ by, why, sinceMs, untilMs, scope, suspended }: ActiveHold): string {
   if (suspended !== undefined) return suspendedText({ by, why, sinceMs }, suspended)
-  const until = untilMs === undefined ? '' : ` until ${minuteText(untilMs)}`
-  return `held by ${by} since ${minuteText(sinceMs)}${until}: ${why}; \`skerry-agent unhold ${scope}\` ends the hold`
+  const until = untilMs === undefined ? '' : minuteText(untilMs)
+  return serviceText('Held', { by, since: minuteText(sinceMs), until, why, scope })
 }
 
 export const holdReason = ({ suspended }: ActiveHold): 'Held' | 'Suspended' => (suspended === undefined ? 'Held' : 'Suspended')

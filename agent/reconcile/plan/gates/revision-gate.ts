@@ -2,7 +2,9 @@
 // dependencies are ready. Checked until it may; a revision that has begun is completed. Also names the services that
 // must be gone before a service is removed. manual-gate.ts and dependencies.ts decide, this file reads the facts for
 // them.
+
 import type { ServiceRow } from '../../../../shared/model/desired.ts'
+import { servicePart } from '../../../messages/service-messages.ts'
 import type { Services } from '../../ports.ts'
 import { leaveOf } from '../../snapshot/fields/ignore.ts'
 import { isInForce } from '../../snapshot/fields/shaping.ts'
@@ -114,7 +116,7 @@ function stateOf(model: ServiceSnapshot): DependencyState {
 
 /** As last reported, also before this start. */
 function wordsOf({ told: { last } }: ServiceSnapshot): { text: string; isWell: boolean } {
-  if (last === null) return { text: 'not evaluated yet', isWell: true }
+  if (last === null) return { text: servicePart('not_evaluated'), isWell: true }
   const why = last.reason === '' || last.reason === last.sync || last.reason === last.health ? '' : ` (${last.reason})`
   return { text: `${last.sync}, ${last.health}${why}`, isWell: last.health !== 'Degraded' && last.health !== 'Missing' }
 }

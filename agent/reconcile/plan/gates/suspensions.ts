@@ -1,5 +1,6 @@
 // Suspensions: orders on the server to leave services unchanged. They arrive with the rows and are stored with the
 // agent's state, so that they count without a network and a replica.
+
 import { z } from 'zod'
 import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
 import {
@@ -9,6 +10,7 @@ import {
   suspensionSchema,
   widthOf,
 } from '../../../../shared/model/suspension.ts'
+import { servicePart } from '../../../messages/service-messages.ts'
 
 /** Row id and document. */
 export type SuspensionRows = ReadonlyArray<readonly [id: string, doc: string]>
@@ -59,5 +61,5 @@ function readDocument(doc: string): Suspension {
     const read = suspensionSchema.safeParse(JSON.parse(doc))
     if (read.success) return read.data
   } catch {}
-  return { by: 'the server', why: 'in a form that this version of the agent cannot read', sinceMs: 0 }
+  return { by: servicePart('the_server'), why: servicePart('no_readable_suspension'), sinceMs: 0 }
 }

@@ -5,6 +5,7 @@
 import { type CronTimes, firstAfter, nextOpening, parseCron } from '../../../../shared/kube/cron-times.ts'
 import { createZone, type Zone } from '../../../../shared/kube/zone.ts'
 import { durationMs } from '../../../../shared/model/resources.ts'
+import { servicePart, serviceText } from '../../../messages/service-messages.ts'
 
 export interface ChangeWindow {
   kind: 'allow' | 'deny'
@@ -49,39 +50,41 @@ export function judgeWindows(windows: readonly ChangeWindow[], nowMs: number): W
   const read: ReadWindow[] = []
   for (const window of windows) {
     const parsed = readWindow(window)
-    if (typeof parsed === 'string')
-      return { closed: `invalid window (${parsed}); changes are blocked until the window is corrected`, changesAtMs: null }
+    if (typeof parsed === 'string') return { closed: serviceText('OutsideWindow.invalid', { what: parsed }), changesAtMs: null }
     read.push(parsed)
   }
   const closed = closedBy(read, nowMs)
   const next = nextChange(read, nowMs, closed !== null)
-  if (next?.kind === 'later') return { closed: closed && `${closed}; checked again later`, changesAtMs: null, checkedAgainAtMs: next.atMs }
+  if (next?.kind === 'later')
+    return { closed: closed && serviceText('OutsideWindow.later', { closed }), changesAtMs: null, checkedAgainAtMs: next.atMs }
   const changesAtMs = next?.atMs ?? null
   if (closed === null) return { closed: null, changesAtMs }
-  const until =
-    changesAtMs === null ? 'no window opens soon: change the windows' : `opens at ${new Date(changesAtMs).toISOString().slice(0, 16)}Z`
-  return { closed: `${closed}; ${until}`, changesAtMs }
+  if (changesAtMs === null) return { closed: serviceText('OutsideWindow.never', { closed }), changesAtMs }
+  const at = `${new Date(changesAtMs).toISOString().slice(0, 16)}Z`
+  return { closed: serviceText('OutsideWindow.opens', { closed, at }), changesAtMs }
 }
 
 function readWindow(window: ChangeWindow): ReadWindow | string {
   const times = parseCron(window.schedule)
-  if (times === null) return `schedule ${JSON.stringify(window.schedule)}`
+  if (times === null) return servicePart('window_schedule', { schedule: JSON.stringify(window.schedule) })
   const length = durationMs(window.duration)
-  if (!(length >= MINUTE_MS && length <= DURATION_MAX_MS)) return `duration ${JSON.stringify(window.duration)}`
+  if (!(length >= MINUTE_MS && length <= DURATION_MAX_MS))
+    return servicePart('window_duration', { duration: JSON.stringify(window.duration) })
   const zone = createZone(window.timeZone)
-  if (zone === null) return `time zone ${JSON.stringify(window.timeZone)}`
+  if (zone === null) return servicePart('window_time_zone', { timeZone: JSON.stringify(window.timeZone) })
   return { window, zone, times, durationMs: length }
 }
 
 function closedBy(windows: readonly ReadWindow[], atMs: number): string | null {
   const denied = windows.find(({ window, ...rest }) => window.kind === 'deny' && isOpen(rest, atMs))
-  if (denied !== undefined) return `changes are denied by the window ${windowText(denied)}`
+  if (denied !== undefined) return serviceText('OutsideWindow.denied', { window: windowText(denied) })
   const allows = windows.filter(({ window }) => window.kind === 'allow')
   if (allows.length === 0 || allows.some((one) => isOpen(one, atMs))) return null
-  return `outside of the ${allows.length === 1 ? 'window' : 'windows'} ${allows.map(windowText).sort().join(', ')}`
+  return serviceText(allows.length === 1 ? 'OutsideWindow.one' : 'OutsideWindow', { windows: allows.map(windowText).sort().join(', ') })
 }
 
-const windowText = ({ window, zone }: ReadWindow): string => `"${window.schedule}" for ${window.duration} (${zone.name})`
+const windowText = ({ window, zone }: ReadWindow): string =>
+  servicePart('window', { schedule: window.schedule, duration: window.duration, zone: zone.name })
 
 const isOpen = (one: Omit<ReadWindow, 'window'>, atMs: number): boolean => {
   const openedMs = lastOpening(one, atMs)

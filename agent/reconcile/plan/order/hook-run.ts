@@ -1,10 +1,12 @@
 // One hook, one phase, one revision: its object, and its next action. Pure.
+
 import { canonicalJson, sha256Hex } from '../../../../shared/kube/canonical.ts'
 import { markObject } from '../../../../shared/kube/clean.ts'
 import { lossKind } from '../../../../shared/kube/data-loss.ts'
 import { type K8sObject, type ObjectRef, refText } from '../../../../shared/kube/object.ts'
 import { HOOK_RUN_ANNOTATION, type Phase } from '../../../../shared/kube/waves.ts'
 import type { ServiceId } from '../../../../shared/model/ids.ts'
+import { orderText } from '../../../messages/service-messages.ts'
 import { type HookEnd, type HookRun, type HookSpec, runsToAnEnd } from '../../snapshot/hook-spec.ts'
 import { endOf } from '../../snapshot/live-run.ts'
 import type { LiveObject, LiveView } from '../../snapshot/watch/live-object.ts'
@@ -76,6 +78,7 @@ export function isOfHook(live: LiveObject, isOurs: boolean, recorded: ReadonlyAr
 }
 
 const wait = (why: string): RunStep => ({ kind: 'wait', why })
+const failedRun = (message: string): RunStep => ({ kind: 'end', end: { outcome: 'failed', message } })
 
 /** HK2, HK4, HK6: decides the next step of one hook: create, wait, delete or finish. */
 export function judgeRun(facts: RunFacts): RunStep {
@@ -83,13 +86,12 @@ export function judgeRun(facts: RunFacts): RunStep {
   const begun = record?.run === runId ? record : null
   if (begun !== null && begun.outcome !== 'running') return { kind: 'over', end: begun }
   if (begun !== null && seen !== null) return { kind: 'end', end: seen }
-  if (live.kind === 'unknown' || former?.kind === 'unknown') return wait('cannot read the kind of the hook yet')
+  if (live.kind === 'unknown' || former?.kind === 'unknown') return wait(orderText('kind_unread'))
   if (live.kind === 'present' && live.live.run?.id === runId && facts.isOfHook(live.live, runRef(spec, runId)))
     return judgeOwn(spec, live.live, begun, isOverdue)
   if (begun !== null && begun.uid !== null) {
     if (spec.ref.kind === 'Job' && !wasAsked) return { kind: 'ask', uid: begun.uid }
-    const message = 'its object was deleted before the run ended'
-    return { kind: 'end', end: { outcome: 'failed', message } }
+    return failedRun(orderText('run_deleted'))
   }
   return judgeFormer(facts) ?? { kind: 'begin' }
 }
@@ -102,7 +104,7 @@ function judgeOwn({ ref }: HookSpec, live: LiveObject, begun: HookRun | null, is
   if (end !== null) return { kind: 'end', end }
   if (live.deleting !== null) return wait(live.deleting)
   const { message, reason } = live.health
-  if (isOverdue) return { kind: 'end', end: { outcome: 'failed', message: `not healthy in time: ${message || reason}` } }
+  if (isOverdue) return failedRun(orderText('run_overdue', { why: message || reason }))
   return wait(message || reason)
 }
 
@@ -116,15 +118,14 @@ function judgeFormer({ spec, record, live, former, isOfHook }: RunFacts): RunSte
     if (found?.kind !== 'present' || ref === undefined || !isOfHook(found.live, ref)) continue
     const { deleting, run, uid, resourceVersion, keep } = found.live
     const permit = permitHook(ref, found.live)
-    const what = refText(ref)
-    if (deleting !== null) return wait(`${what} of the previous run: ${deleting}`)
+    const object = refText(ref)
+    if (deleting !== null) return wait(orderText('previous_deleting', { object, deleting }))
     // HK5: only the run of an older revision is replaced before it has ended.
-    if (run?.ended === 'no' && !replaces) return wait(`${what} of the previous run has not ended`)
+    if (run?.ended === 'no' && !replaces) return wait(orderText('previous_running', { object }))
     const isKept = keep !== null || permit === null
     if (found === live && spec.generateName === null) {
       // Applied over, if it may.
-      if (runsToAnEnd(ref) && isKept)
-        return { kind: 'end', end: { outcome: 'failed', message: `${what} of the previous run is blocked by ${keep}` } }
+      if (runsToAnEnd(ref) && isKept) return failedRun(orderText('previous_kept', { object, mark: keep ?? '' }))
       if (!runsToAnEnd(ref) && (isKept || !replaces)) continue
     } else if (isKept) continue
     if (permit !== null) return { kind: 'clear', ref, uid, resourceVersion, permit }

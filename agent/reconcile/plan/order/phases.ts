@@ -1,8 +1,11 @@
 // The position in a revision: pre-sync hooks, then the waves of the sync phase, then post-sync hooks. Pure: the missing
 // parts of each wave and the state of each hook are inputs.
+
 import { refText } from '../../../../shared/kube/object.ts'
 import { compareRefs } from '../../../../shared/kube/order.ts'
 import type { Phase } from '../../../../shared/kube/waves.ts'
+import { deletionText } from '../../../messages/deletion-messages.ts'
+import { orderText } from '../../../messages/service-messages.ts'
 import type { InventoryEntry } from '../../../state/agent-state.ts'
 import type { HookRun, HookSpec, Position, Wait } from '../../snapshot/hook-spec.ts'
 import { type Closed, closed, WAITING_FOR_HOOK, WAITING_FOR_WAVE } from '../../snapshot/situation.ts'
@@ -98,7 +101,7 @@ export function hookWave({ specs, stateOf }: Pick<PhaseFacts, 'specs' | 'stateOf
     ref: spec.ref,
     lacks: 'finished',
     sinceMs: state.sinceMs,
-    failed: failed === undefined ? null : state.message || 'it failed',
+    failed: failed === undefined ? null : state.message || orderText('it_failed'),
     detail: failed === undefined ? state.message : '',
   }
   // After a failure nothing more begins; running hooks are completed.
@@ -110,27 +113,25 @@ const timeText = (ms: number): string => new Date(ms).toISOString().replace(/\.\
 
 /** The position of a revision, or of a removal. */
 type Standing = Pick<Position, 'wave' | 'waitsFor'> & { phase: string }
-const TO_COMMIT = 'correct it and commit; a new revision runs it again'
 
-const phaseText = ({ phase, wave }: Standing, hook: boolean): string =>
-  hook ? `the ${phase} hook ` : phase === 'sync' ? `wave ${wave}: ` : `${phase}: `
+function waitedText({ phase, wave }: Standing, { ref, lacks }: Wait): string {
+  const object = refText(ref)
+  if (lacks === 'finished') return orderText('hook', { phase, object })
+  return phase === 'sync' ? orderText('wave', { wave, object }) : orderText('phase', { phase, object })
+}
 
-/** The same text as long as it waits for the same. */
-export function waitText(position: Standing, remedy = TO_COMMIT): string {
+/** The same text as long as it waits for the same. `isRemoval`: a hook of a removal order. */
+export function waitText(position: Standing, isRemoval = false): string {
   const { waitsFor } = position
   if (waitsFor === null) return ''
-  const { ref, lacks, sinceMs, failed } = waitsFor
-  const what = `${phaseText(position, lacks === 'finished')}${refText(ref)}`
+  const { lacks, sinceMs, failed } = waitsFor
+  const waited = { what: waitedText(position, waitsFor), since: timeText(sinceMs) }
   if (lacks === 'finished') {
-    if (failed === null) return `waiting for ${what} to end since ${timeText(sinceMs)}`
-    return `${what} failed at ${timeText(sinceMs)}: ${failed}; ${remedy}`
+    if (failed === null) return orderText('hook_running', waited)
+    return orderText(isRemoval ? 'removal_hook_failed' : 'hook_failed', { ...waited, why: failed })
   }
-  if (failed !== null) {
-    // A refusal names its remedy, a workload does not.
-    const next = lacks === 'healthy' ? 'correct it in Git, and the sync continues' : 'the sync continues'
-    return `waiting for ${what}, which is not ${lacks} since ${timeText(sinceMs)}: ${failed.replace(/\.$/, '')}; ${next} when it is ${lacks}`
-  }
-  return `waiting for ${what} to be ${lacks} since ${timeText(sinceMs)}`
+  if (failed === null) return orderText(lacks === 'healthy' ? 'not_healthy' : 'not_applied', waited)
+  return orderText(lacks === 'healthy' ? 'degraded' : 'refused', { ...waited, why: failed.replace(/\.$/, '') })
 }
 
 const HOOK_FAILED = 'HookFailed'
@@ -169,11 +170,11 @@ export function phaseWords(position: Position | null): PhaseWords | null {
   const { phase, waitsFor, applied, hookFailed } = position
   // Everything is applied and something is not healthy: that is reported elsewhere.
   if (phase === 'sync' && applied) return null
-  const detail = waitsFor.detail === '' ? '' : ` (${waitsFor.detail})`
+  const text = waitText(position)
   const isHook = waitsFor.lacks === 'finished'
   return {
     reason: hookFailed ? HOOK_FAILED : isHook ? WAITING_FOR_HOOK : WAITING_FOR_WAVE,
-    message: `${waitText(position)}${detail}`,
+    message: waitsFor.detail === '' ? text : orderText('detailed', { text, detail: waitsFor.detail }),
     holdsBack: phase !== 'post-sync',
     failed: hookFailed,
     ...(position.last && !isHook ? { behindObjects: true } : {}),
@@ -196,5 +197,5 @@ export const finishedPosition = (digest: string): Position => ({
 export function pruneHold(position: Position | null): string | null {
   if (position === null || position.applied) return null
   const words = phaseWords(position)
-  return words === null ? null : `to be pruned after the sync phase; ${words.message}`
+  return words === null ? null : deletionText('after_sync_phase', { wait: words.message })
 }

@@ -8,6 +8,8 @@ import { type ObjectRef, refKey } from '../../../../shared/kube/object.ts'
 import { comparePrune } from '../../../../shared/kube/order.ts'
 import { serviceText } from '../../../../shared/model/ids.ts'
 import type { PruneRefusal } from '../../../../shared/model/status.ts'
+import { andMore } from '../../../messages/catalogue.ts'
+import { deletionText } from '../../../messages/deletion-messages.ts'
 import { isStillToCome, type NotAgain, type Problem } from '../../snapshot/situation.ts'
 import type { LiveObject } from '../../snapshot/watch/live-object.ts'
 import { type DeletionHold, type GuardCounts, whyGuarded } from './prune-guard.ts'
@@ -42,10 +44,7 @@ const NOTHING: Holding = { kind: 'nothing' }
  * PR13: if the disks of an agent and its server both returned to an older state, they know no revision that ever named
  * the object; or a person restored it from a backup, with its label.
  */
-const UNRECORDED: Holding = {
-  kind: 'unrecorded',
-  what: 'unrecorded object: it has our label, but is not in the inventory',
-}
+const UNRECORDED: Holding = { kind: 'unrecorded', what: deletionText('unrecorded') }
 
 /** `contents`: of a Namespace or CRD, once it was searched. `isRecorded`: this agent applied it, or tried to. */
 export function holdingOf(
@@ -76,13 +75,12 @@ function holdingOfContents(contents: Contents): Holding {
       return NOTHING
     case 'others': {
       const { count, names, more } = contents
-      const objects = `${more ? 'at least ' : ''}${count} ${count === 1 ? 'object' : 'objects'}`
-      return { kind: 'lost', what: `${objects} not of this service ${count === 1 ? 'is' : 'are'} deleted with it: ${names.join(', ')}` }
+      return { kind: 'lost', what: deletionText('others_inside', { count, isMore: more, names: names.join(', ') }) }
     }
     case 'leaving':
-      return { kind: 'leaving', what: `it still holds objects of ${contents.services.map(serviceText).join(', ')}, which is being removed` }
+      return { kind: 'leaving', what: deletionText('leaving_inside', { services: contents.services.map(serviceText).join(', ') }) }
     case 'unread':
-      return { kind: 'lost', what: `cannot read its contents: ${contents.why}` }
+      return { kind: 'lost', what: deletionText('contents_unread', { why: contents.why }) }
   }
 }
 
@@ -137,7 +135,6 @@ export interface Decision {
 
 /** In one confirmation; a person can confirm only shown names. */
 const NAMES_MAX = 200
-const UNREACHABLE = 'no API serves its kind: a confirmation removes it from the inventory and deletes nothing'
 
 /** PR1–PR5, RM1–RM3. */
 export function decideDeletions(request: DeletionRequest): Decision {
@@ -164,7 +161,7 @@ export function decideDeletions(request: DeletionRequest): Decision {
       if (asks) asked.push({ ref, what: holding.what })
     }
   }
-  for (const ref of request.unreachable) if (!isIn(confirmed, ref)) asked.push({ ref, what: UNREACHABLE })
+  for (const ref of request.unreachable) if (!isIn(confirmed, ref)) asked.push({ ref, what: deletionText('unreachable') })
   const precious = [
     ...candidates.filter(({ holding, allowed }) => holding.kind === 'lost' && !allowed).map(({ ref }) => ref),
     ...request.undecided.filter((ref) => lossKind(ref) !== null),
@@ -199,7 +196,7 @@ const SHOWN_MAX = 5
 function askedText(asked: ReadonlyArray<{ ref: ObjectRef; what: string }>): string {
   const sorted = [...asked].sort((a, b) => compareAsked(a.ref, b.ref))
   const shown = sorted.slice(0, SHOWN_MAX).map(({ ref, what }) => `${deletionName(ref)} (${what})`)
-  return shown.join(', ') + (asked.length > SHOWN_MAX ? ` and ${asked.length - SHOWN_MAX} more` : '')
+  return andMore(shown, asked.length)
 }
 
 function refusalOf(
@@ -245,14 +242,11 @@ export interface RecreateRequest {
 /** AO5, PR14: a permit: it may be deleted in order to be recreated. */
 export function permitRecreate({ ref, live, ownWord, allowed, hold, confirmed }: RecreateRequest): Permit | NotAgain {
   const isStateful = ref.group === 'apps' && ref.kind === 'StatefulSet'
-  if (!ownWord && (lossKind(ref) !== null || isStateful))
-    return {
-      why: `a ${ref.kind} is not recreated by the option of another tool, because data or other objects would be deleted with it; annotate it with skerry.dev/sync-options: Force to recreate it`,
-    }
+  if (!ownWord && (lossKind(ref) !== null || isStateful)) return { why: deletionText('not_by_other_option', { kind: ref.kind }) }
   const lost = lostWith(ref, live)
   if (hold !== null) return hold.asks ? { why: hold.why, asks: lost ?? hold.why } : { why: hold.why }
   if (lost !== null && !allowed && !isGivenUp(ref, confirmed))
-    return { why: `recreated after confirmation (\`skerry confirm\`): ${lost}`, asks: lost }
+    return { why: deletionText('recreated_after_confirmation', { lost }), asks: lost }
   return permitFor('recreate')
 }
 

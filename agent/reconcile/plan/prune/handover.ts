@@ -1,8 +1,10 @@
 // An object that moves from one service to another with one commit: the server saw both revisions and wrote it into the
 // giver's row. Until the taker's revision is read, the object has no other owner, and it must not be deleted in
 // between. Pure.
+
 import { keyOutsideNamespaces, namesObject } from '../../../../shared/kube/object.ts'
 import { type ServiceId, serviceKey, serviceText } from '../../../../shared/model/ids.ts'
+import { deletionText } from '../../../messages/deletion-messages.ts'
 import type { Handover, Taker } from '../../snapshot/watch/service-registry.ts'
 
 /** The keys that the objects of handovers may have in this cluster (`namesObject`). */
@@ -26,16 +28,14 @@ export function waitsForTakers(object: string, handovers: readonly Handover[], t
   return null
 }
 
-const KEPT = 'kept until then; delete it by hand if that service must not manage it'
-
 /**
  * Returns the reason to keep the object. Null means that the taker does not want the object, so that the usual rules
  * decide. An object that the taker wants is released to it before this check.
  */
 export function judgeHandover({ project, service, after }: Handover, taker: Taker): string | null {
   const name = serviceText(serviceKey({ project, service }))
-  if (taker.kind === 'unread') return `moving to ${name}, whose revision has not arrived yet; ${KEPT}`
+  if (taker.kind === 'unread') return deletionText('moving', { service: name })
   // `after`: the taker's revision when the giver lost the object; the one that names it comes later.
-  if (taker.kind === 'read' && taker.digest === after) return `moving to ${name}, whose next revision has not arrived yet; ${KEPT}`
+  if (taker.kind === 'read' && taker.digest === after) return deletionText('moving_next', { service: name })
   return null
 }

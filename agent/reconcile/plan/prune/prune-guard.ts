@@ -1,8 +1,10 @@
 // Decides whether objects that a revision no longer names may be deleted. A wrong render, an empty folder or a lost
 // generator input looks like the wish to delete everything. So a prune that is large, or has objects that cannot be
 // restored, waits for a person. Pure.
+
 import { deletionName } from '../../../../shared/kube/data-loss.ts'
 import type { ObjectRef } from '../../../../shared/kube/object.ts'
+import { deletionText } from '../../../messages/deletion-messages.ts'
 import { refusedDeletion } from '../../snapshot/permits.ts'
 import type { ServiceSnapshot } from '../../snapshot/service-model.ts'
 import { confirmationOf, isConfirmedHere } from '../gates/confirmation.ts'
@@ -29,11 +31,8 @@ export interface GuardCounts {
 
 /** RP2, RL5: null, or why nothing is deleted for this revision until a person confirms that. */
 export function doubtOf({ restored, factsOnly }: Pick<GuardCounts, 'restored' | 'factsOnly'>): string | null {
-  if (restored)
-    return 'the server was restored from a backup, and this revision is older than the one in the cluster: commit the desired state again, or confirm these deletions'
-  if (factsOnly)
-    return 'the Kubernetes version or the served kinds of this cluster changed, which may be the only cause of these deletions: make the service independent of them, or confirm'
-  return null
+  if (restored) return deletionText('restored')
+  return factsOnly ? deletionText('facts_only') : null
 }
 
 /** PR1–PR3, RP2, RL5: null, or why nothing of this revision is pruned until a person confirms that very revision.
@@ -51,14 +50,14 @@ export function whyGuarded({
   if (prune.length === 0) return null
   const doubt = doubtOf({ restored, factsOnly })
   if (doubt !== null) return doubt
-  if (protect) return 'the service is protected (spec.protect): every prune needs a confirmation'
-  if (desiredCount === 0) return `the revision has no objects, so all ${prune.length} would be deleted`
+  if (protect) return deletionText('protected')
+  if (desiredCount === 0) return deletionText('empty_revision', { count: prune.length })
   if (precious.length > 0) {
     const kinds = [...new Set(precious.map((ref) => deletionName(ref).split(' ')[0]))].sort().join(', ')
-    return `${precious.length} of ${prune.length} hold other objects or data (${kinds}); the annotation skerry.dev/prune: allowed permits the deletion without a confirmation`
+    return deletionText('precious', { precious: precious.length, count: prune.length, kinds })
   }
   if (prune.length > PRUNE_COUNT_SMALL && prune.length * 100 > ownedCount * maxPrunePercent) {
-    return `${prune.length} of ${ownedCount} objects are more than ${maxPrunePercent} % (sync.maxPrunePercent)`
+    return deletionText('too_many', { count: prune.length, owned: ownedCount, percent: maxPrunePercent })
   }
   return null
 }
@@ -71,23 +70,18 @@ export interface DeletionHold {
 }
 
 /** PR7: a disk can return to an older state, by a power failure or a snapshot; its revisions do not know later
- *  objects of the cluster. */
-export const MAYBE_OLDER =
-  'at the first contact with the server since this agent started: until then, the data folder could be an older copy'
-
-/** PR7. Null means that the replica is not older than the cluster, or a person has seen at the site what this agent
- *  would delete. */
-export const olderHold = (model: ServiceSnapshot, { isCurrent }: { isCurrent(): boolean }): string | null =>
-  isCurrent() || isConfirmedHere(model) ? null : MAYBE_OLDER
+ *  objects of the cluster. False means that the replica is not older than the cluster, or a person has seen at the
+ *  site what this agent would delete. */
+export const mayBeOlder = (model: ServiceSnapshot, { isCurrent }: { isCurrent(): boolean }): boolean =>
+  !isCurrent() && !isConfirmedHere(model)
 
 /** PR14: holds deletions until the server confirmed the replica. */
 export function deletionHold(model: ServiceSnapshot, deps: { isCurrent(): boolean }): DeletionHold | null {
   const { row } = model
   const refused = refusedDeletion(model, false)
   if (refused !== null) return { why: refused, asks: false }
-  if (row === null) return { why: 'waits for a complete revision of the service', asks: false }
-  const older = olderHold(model, deps)
-  if (older !== null) return { why: `recreated ${older}`, asks: false }
+  if (row === null) return { why: deletionText('no_revision'), asks: false }
+  if (mayBeOlder(model, deps)) return { why: deletionText('recreated_when_current'), asks: false }
   const doubt = confirmationOf(model, row).isConfirmed
     ? null
     : doubtOf({ restored: row.restored === true, factsOnly: row.factsOnly === true })

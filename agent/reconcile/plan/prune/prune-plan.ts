@@ -1,5 +1,6 @@
 // The plan for objects that the revision no longer names. Pure; the guard checks all of it before any step is carried
 // out.
+
 import { otherOwner } from '../../../../shared/kube/foreign-owners.ts'
 import { allowsPrune, isKeptByOthers, keepMark, keepsFrom } from '../../../../shared/kube/keep-marks.ts'
 import { groupOf, type K8sObject, type ObjectRef, refKey, versionOf } from '../../../../shared/kube/object.ts'
@@ -7,6 +8,7 @@ import { comparePrune, namespaceOfObject, PRUNE_STAGE_WAITED, pruneStage, STAGES
 import { waveOfDocument } from '../../../../shared/kube/waves.ts'
 import { deletes, type ServiceRow } from '../../../../shared/model/desired.ts'
 import type { ServiceId } from '../../../../shared/model/ids.ts'
+import { objectText } from '../../../messages/object-messages.ts'
 import type { InventoryEntry } from '../../../state/agent-state.ts'
 import type { Account } from '../../snapshot/account.ts'
 import { isRefusedStill, namespaceKey, type Problem } from '../../snapshot/situation.ts'
@@ -189,7 +191,8 @@ function judgeLeaving(
     return end.kind === 'unknown' ? { kind: 'problem', problem: unserved, unreachable: true } : problem(unserved)
   }
   // No event would tell that it answers again: it may not be watched.
-  if (lookup.kind === 'stale') return problem({ ...again(view, key, 'unserved'), kind: 'unserved', message: silentText(apiVersion) })
+  if (lookup.kind === 'stale')
+    return problem({ ...again(view, key, 'unserved'), kind: 'unserved', message: objectText('UnknownKind.keptSilent', { apiVersion }) })
   const { resource } = lookup
   const found = view.view(resource, key)
   if (found.kind === 'unknown') return problem(found)
@@ -210,17 +213,13 @@ function judgeLeaving(
   return { kind: 'delete', step: { kind: 'delete', key, ref, resource, uid: seen, resourceVersion, live, allowed } }
 }
 
-const KEPT_UNTIL_SERVED = 'kept in the inventory until an API serves the kind'
-
 function endText({ apiVersion, ref: { kind } }: InventoryEntry, end: Exclude<KindEnd, { kind: 'deleted' }>): string {
-  const unserved = `no API serves ${apiVersion} ${kind}; ${KEPT_UNTIL_SERVED}`
-  if (end.kind === 'unknown') return `${unserved}; install its CRD or APIService again`
-  const crd = `its CustomResourceDefinition ${end.crd}`
-  return end.why === null ? `${unserved}; ${crd} exists; retrying` : `${unserved}; ${crd} cannot be read: ${end.why}; retrying`
+  if (end.kind === 'unknown') return objectText('UnknownKind.kept', { apiVersion, kind })
+  const { crd, why } = end
+  return why === null
+    ? objectText('UnknownKind.keptDefined', { apiVersion, kind, crd })
+    : objectText('UnknownKind.keptUnread', { apiVersion, kind, crd, failure: why })
 }
-
-const silentText = (apiVersion: string): string =>
-  `the API of ${apiVersion} does not answer; start its server, or delete its APIService; the object is kept or deleted when it answers`
 
 /** RC12: no mark or field of ours is left: the answer to the release was lost with a crash or in transit. The former
  *  keep mark may be gone by now. */

@@ -1,7 +1,9 @@
 // The object that a prune waits for, and the message when it has waited for longer than the new objects may take.
+
 import { type ObjectRef, refKey, refText } from '../../../../shared/kube/object.ts'
 import { durationMs } from '../../../../shared/model/resources.ts'
 import { isWell } from '../../../../shared/model/status.ts'
+import { deletionText } from '../../../messages/deletion-messages.ts'
 import type { Services, Site, Turns } from '../../ports.ts'
 import { isInForce, othersIn } from '../../snapshot/fields/shaping.ts'
 import type { ServiceSnapshot } from '../../snapshot/service-model.ts'
@@ -33,11 +35,11 @@ export function firstNotReady(model: ServiceSnapshot, deps: Site & Services & Tu
     const problem = model.problems.get(key)
     if (pruneWhen === 'applied' && problem !== undefined && isHeldByLeaving(problem, docsOf(model, doomed))) continue
     if (problem !== undefined || !isInForce(wanted, view.leave(wanted), othersIn(live), applied))
-      return { ref, until: 'applied', why: problem === undefined ? 'not sent yet' : describeProblem(problem).message }
+      return { ref, until: 'applied', why: problem === undefined ? deletionText('not_sent') : describeProblem(problem).message }
     if (pruneWhen === 'applied') continue
     if (live.kind === 'absent' && live.ended?.outcome === 'succeeded') continue
     if (live.kind === 'absent' && live.ended !== undefined) return { ref, until: 'healthy', why: live.ended.message }
-    if (live.kind !== 'present') return { ref, until: 'healthy', why: 'not seen in the cluster' }
+    if (live.kind !== 'present') return { ref, until: 'healthy', why: deletionText('not_seen') }
     const { word, reason, message } = live.live.health
     if (!isWell(word)) return { ref, until: 'healthy', why: message || reason }
   }
@@ -49,12 +51,10 @@ const docsOf = ({ inventory }: ServiceSnapshot, refs: readonly ObjectRef[]): str
 
 /** PR11: `names`: of the kept objects. */
 export function waitText({ ref, until, why }: PruneWait, names: string, pruneWhen: string, overdueAfter: string | null): string {
-  if (overdueAfter === null) return `to be pruned when ${refText(ref)} is ${until} (sync.pruneWhen is ${pruneWhen}): ${names}`
-  const next =
-    until === 'healthy'
-      ? 'if it needs a resource that the kept objects hold (hostPort, nodePort, ReadWriteOnce volume, Ingress host), set sync.pruneWhen: applied; otherwise correct it or undo the change'
-      : 'correct it or undo the change'
-  return `${refText(ref)} is not ${until} ${overdueAfter} after its revision arrived (${why}); kept until then: ${names}; ${next}`
+  const object = refText(ref)
+  if (overdueAfter === null) return deletionText('when_ready', { object, until, pruneWhen, names })
+  const overdue = { object, deadline: overdueAfter, why, names }
+  return until === 'healthy' ? deletionText('overdue_healthy', overdue) : deletionText('overdue_applied', overdue)
 }
 
 /** When waiting becomes news. Null means that the time has passed. */

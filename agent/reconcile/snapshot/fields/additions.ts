@@ -1,7 +1,10 @@
 // Fields that others add inside an object of ours. They are no drift and stay; `sync.driftAdditions: report` lists the
 // paths.
+
 import type { K8sObject } from '../../../../shared/kube/object.ts'
 import { compareText } from '../../../../shared/kube/order.ts'
+import { andMore } from '../../../messages/catalogue.ts'
+import { objectPart } from '../../../messages/object-messages.ts'
 import { fieldText, itemText, shownPaths } from './drift.ts'
 import { type OtherFields, treesOf } from './other-fields.ts'
 import { childOf, type FieldsNode } from './owned-fields.ts'
@@ -27,8 +30,7 @@ export function additionsText(applied: string, others: readonly OtherFields[] | 
   }
   const all = [...found].sort(compareText)
   if (all.length === 0) return ''
-  const more = all.length > SHOWN_MAX ? ` and ${all.length - SHOWN_MAX} more` : ''
-  return `added by others, and left to them: ${all.slice(0, SHOWN_MAX).join(', ')}${more}`
+  return objectPart('fields_added', { paths: andMore(all.slice(0, SHOWN_MAX), all.length) })
 }
 
 /** The topmost paths that we do not send. */

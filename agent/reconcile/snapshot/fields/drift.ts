@@ -5,6 +5,8 @@ import type { K8sObject, ManagedFieldsEntry } from '../../../../shared/kube/obje
 import { compareText } from '../../../../shared/kube/order.ts'
 import { isShownIdentity } from '../../../cluster/redact/field-path.ts'
 import { MARK } from '../../../cluster/redact/marks.ts'
+import { andMore } from '../../../messages/catalogue.ts'
+import { objectPart } from '../../../messages/object-messages.ts'
 import { BEFORE_FIRST_APPLY } from './common-fields.ts'
 import { childNode, childOf, type FieldsNode, hasKeyFields, isOwnEntry, ownEntry, ownsPath, under } from './owned-fields.ts'
 
@@ -25,11 +27,12 @@ export const NO_NOTE: DriftNote = { paths: [], manager: '' }
 /** The change of an object, for events and statuses: `.spec.replicas changed by kubectl (scale)`. `deleted`: the
  *  object itself is gone. */
 export function driftText({ paths, manager, removed }: DriftNote, deleted = false): string {
-  if (deleted) return 'deleted outside Git'
-  const names = shownPaths(paths.slice(0, PATHS_TOLD_MAX)).join(', ')
-  const more = paths.length > PATHS_TOLD_MAX ? ` and ${paths.length - PATHS_TOLD_MAX} more` : ''
+  if (deleted) return objectPart('deleted_outside')
+  const names = shownPaths(paths.slice(0, PATHS_TOLD_MAX))
+  const more = Math.max(0, paths.length - PATHS_TOLD_MAX)
   // The API server records the owner of a field, but not who removed one.
-  return `${names}${more} ${removed ? 'removed' : 'changed'} by ${manager || 'an unknown manager'}`.trim()
+  const change = { paths: andMore(names, names.length + more), manager: manager || objectPart('unknown_manager') }
+  return objectPart(removed ? 'fields_removed' : 'fields_changed', change).trim()
 }
 
 const KEYED_ITEM = /\[(\{(?:"(?:[^"\\]|\\.)*"|[^"{}])*\})\]/g

@@ -1,6 +1,7 @@
 // The additional text of a status: the fields of an autoscaler, and the additions of others. Names and paths, never a
 // value.
 
+import { objectPart } from '../../../messages/object-messages.ts'
 import type { Autoscaler } from '../watch/autoscalers.ts'
 import { additionsText } from './additions.ts'
 import { SCALED_PATHS, type Scaled } from './ignore.ts'
@@ -20,7 +21,7 @@ export interface LeftFacts {
 export function leftText({ wanted, applied, autoscalers, additions }: LeftFacts): string {
   if (applied === null || (autoscalers.length === 0 && additions === null)) return ''
   const said = autoscalers.flatMap(({ part, name }) =>
-    isYielded(part, wanted, applied) ? [`${part} are ignored, managed by ${name}`] : [],
+    isYielded(part, wanted, applied) ? [objectPart('fields_of_autoscaler', { part, name })] : [],
   )
   const added = additions === null ? '' : additionsText(applied, additions.others)
   return [...said, ...(added === '' ? [] : [added])].join('; ')

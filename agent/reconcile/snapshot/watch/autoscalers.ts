@@ -1,11 +1,13 @@
 // Which autoscaler has which workload: an HPA (also the one that KEDA makes) may target a workload of ours without
 // being ours, and carries no label of ours. So their kinds are watched whole, by one stream each, and only while some
 // manifest names replicas; kept are names alone.
+
 import { type K8sObject, type ObjectRef, refKey, refOf } from '../../../../shared/kube/object.ts'
 import type { Clock } from '../../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../../shared/runtime/logger.ts'
 import type { ApiResource, Cluster, WatchEvent } from '../../../cluster/cluster.ts'
 import { watchLoop } from '../../../cluster/watch-loop.ts'
+import { objectPart } from '../../../messages/object-messages.ts'
 import type { Scaled } from '../fields/ignore.ts'
 import type { OtherFields } from '../fields/other-fields.ts'
 import type { KindLookup } from './served-kinds.ts'
@@ -97,7 +99,7 @@ export class Autoscalers {
       const names = stream?.names.get(key)
       if (names !== undefined) found.push({ part, name: names.join(', ') })
       else if (part === 'replicas' && stream !== undefined && !stream.synced && others?.some(isScaler)) {
-        found.push({ part, name: 'an autoscaler' })
+        found.push({ part, name: objectPart('some_autoscaler') })
       }
     }
     return found

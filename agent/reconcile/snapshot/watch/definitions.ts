@@ -1,11 +1,13 @@
 // Which CRD defines each custom kind that is watched, written down while the kind is served. When no API serves the
 // kind any more, this name tells a deleted CRD, which took its objects along, from an API server that fails to serve
 // the kind, and from an aggregated API, whose objects live in another server's storage.
+
 import type { ObjectRef } from '../../../../shared/kube/object.ts'
 import { isBuiltInGroup } from '../../../../shared/kube/order.ts'
 import type { Logger } from '../../../../shared/runtime/logger.ts'
 import { describeError } from '../../../../shared/runtime/loop.ts'
 import type { ApiResource, Cluster, GetResult } from '../../../cluster/cluster.ts'
+import { objectPart } from '../../../messages/object-messages.ts'
 import type { AgentState } from '../../../state/agent-state.ts'
 import type { ServedKinds } from './served-kinds.ts'
 
@@ -62,8 +64,7 @@ export class Definitions {
     if (crd === undefined) return { kind: 'unknown' }
     const answer = await this.#read(crd)
     if (answer?.kind === 'absent') return { kind: 'deleted' }
-    const why =
-      answer === null ? 'the API server serves no CustomResourceDefinitions' : answer.kind === 'found' ? null : answer.failure.message
+    const why = answer === null ? objectPart('no_definitions') : answer.kind === 'found' ? null : answer.failure.message
     return { kind: 'defined', crd, why }
   }
 

@@ -1,4 +1,5 @@
 // The live objects of one resource: from its labelled watch, and from GETs of objects that it does not show.
+
 import type { Health } from '../../../../shared/kube/health.ts'
 import { SERVICE_LABEL } from '../../../../shared/kube/marks.ts'
 import { type K8sObject, type ObjectRef, parseRefKey, refKey, refOf } from '../../../../shared/kube/object.ts'
@@ -12,6 +13,7 @@ import type { ApiFailure, ApiResource, Cluster, GetResult, WatchEvent } from '..
 import { listOnce } from '../../../cluster/list-once.ts'
 import { isNewer } from '../../../cluster/resource-version.ts'
 import { watchLoop } from '../../../cluster/watch-loop.ts'
+import { objectPart, objectStatus } from '../../../messages/object-messages.ts'
 import { sameOthers } from '../fields/other-fields.ts'
 import { Doubts } from './doubts.ts'
 import type { FollowUps } from './follow-ups.ts'
@@ -64,11 +66,7 @@ export interface KindWatchDeps {
 
 /** Each is a name and a number. */
 const GONE_MAX = 1_000
-const JUDGED_ANEW: Health = {
-  word: 'Progressing',
-  reason: 'JudgedAnew',
-  message: 'its health is evaluated again with new rules',
-}
+const JUDGED_ANEW: Health = { word: 'Progressing', ...objectStatus('JudgedAnew') }
 /** Objects that are read one by one when their kind is judged again; more are listed. */
 const GETS_MAX = 20
 const GET_BACKOFF = { baseMs: 1_000, capMs: 60_000 }
@@ -79,7 +77,7 @@ const STALE_CACHE: ApiFailure = {
   kind: 'server_error',
   status: 0,
   reason: 'StaleWatchCache',
-  message: 'kube-apiserver lists newer objects than etcd holds, because etcd was restored while it ran: restart kube-apiserver',
+  message: objectPart('stale_watch_cache'),
 }
 
 export class KindWatch {

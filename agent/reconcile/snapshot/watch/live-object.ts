@@ -13,6 +13,7 @@ import { type K8sObject, refKey, refOf } from '../../../../shared/kube/object.ts
 import { serviceKey, serviceText } from '../../../../shared/model/ids.ts'
 import type { ApiFailure } from '../../../cluster/cluster.ts'
 import { safeAbout, safeReason } from '../../../cluster/redact/safe-text.ts'
+import { objectPart } from '../../../messages/object-messages.ts'
 import { type OtherFields, otherFieldsOf } from '../fields/other-fields.ts'
 import { ownedHash } from '../fields/owned-fields.ts'
 import type { HookEnd } from '../hook-spec.ts'
@@ -202,5 +203,6 @@ export function isRelevantChange(before: LiveObject | undefined, now: LiveObject
 /** For people; null if there is no owner. */
 export function ownerText(owner: Owner): string | null {
   if (owner.kind === 'none') return null
-  return owner.kind === 'other' ? owner.name : `${serviceText(serviceKey(owner))} of Skerry cluster ${owner.clusterId}`
+  if (owner.kind === 'other') return owner.name
+  return objectPart('owner_elsewhere', { service: serviceText(serviceKey(owner)), cluster: owner.clusterId })
 }
