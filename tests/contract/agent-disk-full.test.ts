@@ -1,8 +1,10 @@
 // RP4: what an agent does when its disk is full, on a real file system of a few megabytes. Mounting one takes root;
 // without it these tests are skipped, aloud.
+
 import { afterEach, expect, test } from 'bun:test'
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { agentProblem } from '../../agent/messages/site-messages.ts'
 import { createCrdtReplica } from '../../agent/replica/crdt-replica.ts'
 import { createDiskReserve, RESERVE_BYTES, START_BYTES } from '../../agent/state/disk-reserve.ts'
 import { openAgentState } from '../../agent/state/sqlite-agent-state.ts'
@@ -57,7 +59,7 @@ onDisk(
     disk.fill()
     let n = 40
     for (; reserve.problem() === null && n < 3_000; n++) state.report([event(n)])
-    expect([changes.length, reserve.problem()?.includes('free some space')]).toEqual([1, true])
+    expect([changes.length, reserve.problem()]).toEqual([1, agentProblem('disk_full', { folder: disk?.path ?? '' }).message])
     expect(state.outbox(1)[0]?.key).not.toBe('e0')
 
     disk.fill()

@@ -8,6 +8,7 @@ import { type Agent, createAgent } from '../../agent/agent.ts'
 import { statusText } from '../../agent/cli/print-status.ts'
 import { loadAgentKeys } from '../../agent/link/agent-keys.ts'
 import type { Fetcher } from '../../agent/link/server-client.ts'
+import { enforcementText } from '../../agent/messages/site-messages.ts'
 import { NO_LOG } from '../../shared/adapters/log-sync.ts'
 import { TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'
 import { clusterIdSchema } from '../../shared/model/ids.ts'
@@ -116,7 +117,7 @@ test('CM9 an agent whose cluster was deleted stops enforcing, says so, and stays
   expect(agent.report().enforcement.state).toBe('enforcing')
   await remove()
   expect(agent.report()).toMatchObject({ enforcement: { state: 'removed' }, link: { error: { code: 'cluster_removed' } } })
-  expect(statusText(agent.report(), clock.nowMs())).toContain('new join token')
+  expect(statusText(agent.report(), clock.nowMs())).toContain(enforcementText('removed'))
   expect(await heals()).toBe(false)
   await stop()
   const after = start(server.joinToken)

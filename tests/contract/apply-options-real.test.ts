@@ -5,12 +5,14 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { objectPart } from '../../agent/messages/object-messages.ts'
 import { type K8sObject, type ObjectRef, refKey, refOf } from '../../shared/kube/object.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { crd, deadApiService } from '../support/contract-kit.ts'
 import { CLUSTER_START_TIMEOUT_MS, type KubeCluster, WRITE_VERBS } from '../support/kube-cluster.ts'
 import { type RealCluster, startRealCluster } from '../support/real-cluster.ts'
 import { configMap, createReconcileKit, type ReconcileKit } from '../support/reconcile-kit.ts'
+import { SOME, said as saying } from '../support/said.ts'
 import { until } from '../support/watch-probe.ts'
 
 const AGENT = 'skerry-agent/options'
@@ -150,15 +152,15 @@ describe('IM1 writes as a ServiceAccount', () => {
     const [here, there] = [configMap('here', { a: '1' }, space), configMap('there', { a: '1' }, `${space}-other`)]
     kit.desire([here, there], options)
     await until('nothing is allowed yet', () => said(here)?.reason === 'Forbidden' && said(there)?.reason === 'Forbidden')
-    expect(said(here)?.message).toContain(`the ServiceAccount ${space}/deployer of sync.serviceAccount does not exist`)
+    expect(said(here)?.message).toMatch(saying(objectPart('account_missing', { failure: SOME, account: `${space}/deployer` })))
     await server.kubectl(['-n', space, 'create', 'serviceaccount', 'deployer'])
     await server.kubectl(['-n', space, 'create', 'role', 'writer', '--verb=*', '--resource=configmaps'])
     // To the group of all accounts of the namespace: the API server adds it to the user that we name.
     await server.kubectl(['-n', space, 'create', 'rolebinding', 'writer', '--role=writer', `--group=system:serviceaccounts:${space}`])
     await until('it is applied', () => said(here)?.sync === 'Synced', 60_000)
     expect(said(there)?.message).toContain(`User "system:serviceaccount:${space}:deployer" cannot`)
-    const advice = `give the ServiceAccount ${space}/deployer of sync.serviceAccount that right`
-    await until('the account is known to exist', () => said(there)?.message.includes(advice) === true, 60_000)
+    const advice = saying(objectPart('account_without_right', { failure: SOME, account: `${space}/deployer` }))
+    await until('the account is known to exist', () => advice.test(said(there)?.message ?? ''), 60_000)
     const writes = server.auditLines({ userAgent: AGENT, verbs: WRITE_VERBS }).filter(({ objectRef }) => objectRef?.name === 'here')
     expect(writes.length).toBeGreaterThan(0)
     expect(new Set(writes.map((event) => (event as { impersonatedUser?: { username?: string } }).impersonatedUser?.username))).toEqual(

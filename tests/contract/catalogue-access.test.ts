@@ -1,11 +1,14 @@
 // Failure catalogue: what the agent may do is taken away, and its token ends. Nothing is deleted for it, nothing is
 // forgotten, and it goes on when it may again.
+
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
+import { objectText } from '../../agent/messages/object-messages.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { type CatalogueSite, startCatalogueSite } from '../support/catalogue-site.ts'
 import { CLUSTER_START_TIMEOUT_MS } from '../support/kube-cluster.ts'
 import { configMap, configMapKey } from '../support/reconcile-kit.ts'
+import { said } from '../support/said.ts'
 import { until } from '../support/watch-probe.ts'
 
 let site: CatalogueSite
@@ -97,7 +100,7 @@ test('KA8 KA9 RC5 the token ends: said, nothing deleted; a rotated file is read 
   await agent.well()
   const mark = site.server.auditMark()
   await site.remove('secret', 'token-bound', '-n', 'default')
-  await agent.says(/Unauthorized; check the credentials of the agent; retrying/, 'NotWatched')
+  await agent.says(said(objectText('Unauthorized', { failure: 'Unauthorized' })), 'NotWatched')
   expect((await agent.objectSays(configMapKey('token-a'), /Unauthorized/)).sync).toBe('Unknown')
   await site.remove('configmap', 'token-a')
   agent.desire([configMap('token-a'), configMap('token-b', { a: '2' })])

@@ -1,11 +1,15 @@
 // Failure catalogue: kinds and namespaces that go away under the agent, APIs without a backend, and deletions that
 // something holds. With the controllers that a cluster has, because they are what hangs.
+
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { objectPart, objectText } from '../../agent/messages/object-messages.ts'
+import { servicePart } from '../../agent/messages/service-messages.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { type CatalogueSite, startCatalogueSite } from '../support/catalogue-site.ts'
 import { crd, deadApiService } from '../support/contract-kit.ts'
 import { CLUSTER_START_TIMEOUT_MS } from '../support/kube-cluster.ts'
 import { configMap, configMapKey } from '../support/reconcile-kit.ts'
+import { SOME, said } from '../support/said.ts'
 import { until } from '../support/watch-probe.ts'
 
 let site: CatalogueSite
@@ -34,9 +38,8 @@ test('RC5 RC16 somebody’s CRD is deleted while objects of it exist: said with 
   agent.desire([configMap('lost-a'), boat('lost.example', 'skiff'), boat('lost.example', 'raft')])
   await agent.well()
   await site.remove('crd', 'boats.lost.example')
-  await agent.says(
-    /Boat default\/raft: no API of this cluster serves Boat of lost.example\/v1; install its CRD or operator; retrying \(and 1 more\)/,
-  )
+  const message = objectText('UnknownKind', { apiVersion: 'lost.example/v1', kind: 'Boat' })
+  await agent.says(said(servicePart('first_of', { object: 'Boat default/raft', message, more: 1 })))
   await site.remove('configmap', 'lost-a')
   await until('the healed ConfigMap', () => site.live('configmap', 'lost-a'))
   expect(agent.inventory()).toEqual(['Boat/raft', 'Boat/skiff', 'ConfigMap/lost-a'])
@@ -53,7 +56,7 @@ test('RC16 PR6 a service whose CRD somebody deleted can be removed: what nobody 
   agent.desire([configMap('wreck-a'), boat('wreck.example', 'skiff')])
   await agent.well()
   await site.remove('crd', 'boats.wreck.example')
-  await agent.says(/no API of this cluster serves Boat/)
+  await agent.says(said(objectText('UnknownKind', { apiVersion: SOME, kind: 'Boat' })))
   agent.removeService('prune')
   await until('all is gone', () => agent.inventory().length === 0, 40_000)
   expect(await site.live('configmap', 'wreck-a')).toBeNull()
@@ -84,7 +87,7 @@ test('KA11 RC5 RC23 an APIService without a backend: its kind is unknown and sai
   const agent = await site.agent('stale')
   agent.start()
   agent.desire([configMap('stale-a'), configMap('stale-d', { a: '1' }, 'dying'), boat('dead.example', 'ghost')])
-  await agent.says(/Boat default\/ghost: the API of dead\.example\/v1 does not answer; start its server, or delete its APIService/)
+  await agent.says(said(`Boat default/ghost: ${objectText('UnknownKind.silent', { apiVersion: 'dead.example/v1' })}`))
   expect((await site.live('configmap', 'stale-d', 'dying'))?.['data']).toEqual({ a: '1' })
 
   // Somebody deletes a namespace of the service meanwhile: it hangs for as long as discovery is not whole.
@@ -147,7 +150,9 @@ test('KA2 RC8 RC23 a namespace is stuck terminating: its objects wait, the other
   await site.remove('namespace', 'stuck')
   const status = await agent.objectSays(
     configMapKey('stuck-b', 'stuck'),
-    /because it is being terminated; namespace: it is being deleted; .*example\.com\/anchor.*; restart the controller .*; waiting until the namespace is deleted/,
+    said(
+      objectText('NamespaceTerminating', { failure: objectPart('namespace_held', { failure: SOME, deleting: `${SOME}anchor${SOME}` }) }),
+    ),
   )
   expect(status.sync).toBe('OutOfSync')
   agent.desire([configMap('stuck-a', { a: '2' }), configMap('stuck-b', { a: '2' }, 'stuck')], { namespace: 'stuck' })
@@ -166,7 +171,7 @@ test('KA17 IV2 a finalizer that nobody removes: it is named, the object stays in
   agent.desire([configMap('finalizer-a'), gone])
   await agent.well()
   agent.desire([configMap('finalizer-a', { a: '2' })])
-  await agent.says(/ConfigMap default\/finalizer-f.*|being deleted: ConfigMap default\/finalizer-f/)
+  await agent.says(/ConfigMap default\/finalizer-f/)
   const status = await agent.objectSays(configMapKey('finalizer-f'), /example\.com\/never/)
   expect(status.message).toContain('being deleted')
   expect(agent.inventory()).toEqual(['ConfigMap/finalizer-a', 'ConfigMap/finalizer-f'])

@@ -1,10 +1,13 @@
 // Failure catalogue: webhooks that deny, are down or hang, and a conversion webhook that is dead. What they stop waits
 // with their words, what they do not stop goes on.
+
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
+import { objectText } from '../../agent/messages/object-messages.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { type CatalogueSite, startCatalogueSite } from '../support/catalogue-site.ts'
 import { CLUSTER_START_TIMEOUT_MS } from '../support/kube-cluster.ts'
 import { configMap } from '../support/reconcile-kit.ts'
+import { SOME, said } from '../support/said.ts'
 import { until } from '../support/watch-probe.ts'
 import { startWebhookServer, type WebhookServer } from '../support/webhook-server.ts'
 
@@ -89,7 +92,9 @@ test.each(['is down', 'hangs'] as const)(
     else await webhook.close()
     agent.desire([configMap(`${name}-a`, { a: '2' }), held(`${name}-s`, 'djI=')])
     await agent.says(
-      /Secret default\/.*-s: .*failed calling webhook "guard.example.com".*; start the backend of the webhook, or delete the webhook configuration; retrying/,
+      said(
+        `Secret default/${SOME}-s: ${objectText('WebhookUnavailable', { failure: `${SOME}failed calling webhook "guard.example.com"${SOME}` })}`,
+      ),
       'WebhookUnavailable',
     )
     expect((await site.live('configmap', `${name}-a`))?.['data']).toEqual({ a: '2' })
@@ -157,12 +162,15 @@ test('RC5 IV5 a conversion webhook is dead: its kind is unknown and not absent, 
   await webhook.close()
   agent.desire([configMap('boats-a', { a: '2' }), boat('skiff', 4)])
   await agent.says(
-    /Boat default\/skiff: conversion webhook for sea.example.* failed.*; start the backend of the webhook, or delete the webhook configuration; retrying/,
+    said(`Boat default/skiff: ${objectText('WebhookUnavailable', { failure: `conversion webhook for sea.example${SOME} failed${SOME}` })}`),
     'WebhookUnavailable',
   )
   // The API server's cache goes on, since nothing in it has to be converted; one that starts cannot fill it.
   await site.server.restartApiServer()
-  await agent.says(/Boat default\/raft: cannot read this kind yet: .*conversion webhook/, 'NotWatched')
+  await agent.says(
+    said(`Boat default/raft: ${objectText('NotWatched.failed', { failure: `${SOME}conversion webhook${SOME}`, next: SOME })}`),
+    'NotWatched',
+  )
   await site.remove('configmap', 'boats-a')
   await until('the healed ConfigMap', () => site.live('configmap', 'boats-a'))
   expect(agent.inventory()).toEqual(['Boat/raft', 'Boat/skiff', 'ConfigMap/boats-a'])

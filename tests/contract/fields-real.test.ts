@@ -1,6 +1,8 @@
 // Fields that stay with other managers and fields that are taken from them, on a real API server with its controllers:
 // no needless write, no fight, and a field that Git removes is removed.
+
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { objectPart } from '../../agent/messages/object-messages.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
@@ -193,7 +195,7 @@ test('DR11 additions of others stay and cost no write; asked for, they are named
   await merge(configMapPath(), 'stranger', { data: { added: 'secret' }, metadata: { labels: { team: 'x' } } })
   await until('named', () => (statusOf('c', 'ConfigMap')?.message ?? '') !== '')
   expect(statusOf('c', 'ConfigMap')?.message).toBe(
-    'added by others, and left to them: .data.added (stranger), .metadata.labels.team (stranger)',
+    objectPart('fields_added', { paths: '.data.added (stranger), .metadata.labels.team (stranger)' }),
   )
   expect([await dataOf(), writes() - before, statusOf('c', 'ConfigMap')?.sync]).toEqual([{ a: '1', added: 'secret' }, 0, 'Synced'])
 }, 30_000)

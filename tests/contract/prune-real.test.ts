@@ -1,12 +1,16 @@
 // Prunes on a real API server with its controllers, scheduler and one kwok node: what is held by what shall go, and
 // what does not go.
+
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { deletionText } from '../../agent/messages/deletion-messages.ts'
+import { objectText } from '../../agent/messages/object-messages.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { crd } from '../support/contract-kit.ts'
 import { CLUSTER_START_TIMEOUT_MS, eventually, type KubeCluster } from '../support/kube-cluster.ts'
 import { type RealCluster, startRealAgent } from '../support/real-cluster.ts'
 import type { ReconcileKit } from '../support/reconcile-kit.ts'
+import { SOME, said } from '../support/said.ts'
 
 const TEST_MS = 90_000
 let real: RealCluster
@@ -58,8 +62,8 @@ test(
     await eventually('the old one runs', async () => kit.service(service)?.health === 'Healthy', TEST_MS)
     kit.desire([withHostPort('new')], { namespace: ns, sync }, service)
     await eventually('overdue', async () => kit.service(service)?.reason === 'PruneOverdue' || undefined, TEST_MS)
-    expect(row()).toContain(`Deployment ${ns}/new is not healthy 5s after its revision arrived`)
-    expect(row()).toContain(`kept until then: Deployment ${ns}/old; if it needs a resource that the kept objects hold (hostPort`)
+    const overdue = { object: `Deployment ${ns}/new`, deadline: '5s', why: SOME, names: `Deployment ${ns}/old` }
+    expect(row()).toMatch(said(deletionText('overdue_healthy', overdue)))
     expect(await names('deployments')).toEqual(['deployment.apps/new', 'deployment.apps/old'])
     kit.desire([withHostPort('new')], { namespace: ns, sync: { ...sync, pruneWhen: 'applied' } }, service)
     await eventually(
@@ -88,7 +92,7 @@ test.each([
     await eventually('the old one is there', async () => kit.service(service)?.reason === 'Synced', TEST_MS)
     kit.desire([onPort('new', spec)], { namespace: ns }, service)
     await eventually('it is refused', async () => kit.service(service)?.reason === 'AlreadyTaken' || undefined, TEST_MS)
-    for (const part of [words, 'sync.pruneWhen: applied']) expect(row()).toContain(part)
+    expect(row()).toMatch(said(objectText('AlreadyTaken', { failure: `${SOME}${words}${SOME}` })))
     expect(await names('services')).toEqual(['service/old'])
     kit.desire([onPort('new', spec)], { namespace: ns, sync: { pruneWhen: 'applied' } }, service)
     await eventually('the new one has it', async () => kit.service(service)?.reason === 'Synced', 20_000)

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { servicePart } from '../../agent/messages/service-messages.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { HEALTH_RULES } from '../../shared/model/desired.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
@@ -139,11 +140,11 @@ test('RV1 a service is complete only if its objects hash to the digest of its ro
 
   const objects = objectRows(WEB, { a: '1' })
   const cases: Array<[string | null, ReadonlyMap<string, string>, string]> = [
-    [serviceDoc(objectRows(WEB, { a: '1', b: '1' })), objects, '1 of 2 objects'],
-    [serviceDoc(objectRows(WEB, { a: '2' })), objects, 'its objects differ from its digest'],
-    ['{"digest":7}', objects, 'this version cannot read commit, count, digest, sync of the service row: upgrade the agent'],
-    ['not JSON', objects, 'this version cannot read the service row: upgrade the agent'],
-    [removal(), objects, 'a removal order with 1 objects'],
+    [serviceDoc(objectRows(WEB, { a: '1', b: '1' })), objects, servicePart('objects_missing', { have: 1, count: 2 })],
+    [serviceDoc(objectRows(WEB, { a: '2' })), objects, servicePart('objects_differ')],
+    ['{"digest":7}', objects, servicePart('fields_unreadable', { fields: 'commit, count, digest, sync' })],
+    ['not JSON', objects, servicePart('row_unreadable')],
+    [removal(), objects, servicePart('removal_with_objects', { count: 1 })],
   ]
   for (const [index, [doc, rows, why]] of cases.entries()) {
     shards.writeRevisions([{ clusterId: CLUSTER, ...WEB, ordinal: index + 3, serviceDoc: doc, objects: rows }])

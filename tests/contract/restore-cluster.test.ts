@@ -1,8 +1,10 @@
 // RP2 where it counts: a whole agent on the fake API server, and a server that is put back to a backup. No object goes
 // because of that.
+
 import { expect, test } from 'bun:test'
 import { cpSync, rmSync } from 'node:fs'
 import { agentFiles } from '../../agent/agent.ts'
+import { deletionText } from '../../agent/messages/deletion-messages.ts'
 import { clusterIdSchema } from '../../shared/model/ids.ts'
 import { serviceStatusSchema } from '../../shared/model/status.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
@@ -64,7 +66,7 @@ test('RP2 nothing is deleted in a cluster by a restore: what the backup does not
   expect(agent.report().link?.state).toBe('following')
   expect(values()).toEqual({ a: '1', b: '2', c: '2', x: '1' }) // set back, and nothing gone
   const [status] = await server.store.listStatus({ clusterId: id, kind: 'service', key: 'shop/web' })
-  expect(serviceStatusSchema.parse(status?.doc).refusal).toMatchObject({ count: 2, why: expect.stringContaining('restored from a backup') })
+  expect(serviceStatusSchema.parse(status?.doc).refusal).toMatchObject({ count: 2, why: expect.stringContaining(deletionText('restored')) })
 
   await server.publish(id, WEB, { a: '3', b: '3' })
   await clock.advance(5 * MINUTE)

@@ -1,9 +1,11 @@
 // Questions of a person to a real cluster: server, agent, API server, and a kubelet for the logs. Nothing connects to
 // the site but its own agent.
+
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { answerNote, questionRefusal } from '../../agent/messages/question-messages.ts'
 import type { WhyView } from '../../shared/model/why.ts'
 import { CLUSTER_START_TIMEOUT_MS, eventually } from '../support/kube-cluster.ts'
 import { type KubeletStub, startKubeletStub } from '../support/kubelet-stub.ts'
@@ -272,11 +274,14 @@ test('AK5 AK7 the site refuses and hides by its own policy; both audit logs name
   policy('ask: {deny: [restart], namespaces: [shop], hide: [v1/ConfigMap]}\n')
   await eventually(
     'the policy is in force',
-    async () => (await ask('restart', 'deploy/shop/shop')).stderr.includes('rule ask.deny'),
+    async () =>
+      (await ask('restart', 'deploy/shop/shop')).stderr.includes(questionRefusal('local_policy.deny', { kind: 'restart' }).message),
     15_000,
   )
   expect((await ask('get', 'object', 'cm/shop/conf', '-o', 'json')).stdout).toContain('"<redacted>"')
-  expect((await ask('get', 'object', 'cm/kube-system/x')).stderr).toContain('rule ask.namespaces')
+  expect((await ask('get', 'object', 'cm/kube-system/x')).stderr).toContain(
+    questionRefusal('local_policy.namespace', { namespace: 'kube-system' }).message,
+  )
   const { items } = await scenario.fleet.api<{ items: Array<{ actor: { id: string } }> }>('/audit?verb=restart')
   const entry = items.find((one) => 'cluster' in one && one.cluster === 'oslo')
   expect(entry).toMatchObject({ kind: 'Cluster', name: 'oslo', detail: 'restart Deployment shop/shop' })
@@ -311,7 +316,7 @@ test('AK2 AK3 who may not ask is refused on the server, and a right on a service
   expect((await as(deployer, object('kube-root-ca.crt'), within)).text).toContain('outside_service')
   const ca = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'kube-root-ca.crt' }, data: { 'ca.crt': 'mine' } }
   const tried = (await as(deployer, { kind: 'dryRun', service: within, objects: [ca] }, within)).text
-  expect([tried.includes('not managed by the service'), tried.includes('BEGIN CERTIFICATE')]).toEqual([true, false])
+  expect([tried.includes(answerNote('not_managed')), tried.includes('BEGIN CERTIFICATE')]).toEqual([true, false])
   const [pod = ''] = await podNames()
   const logs = { kind: 'logs', ref: { group: '', kind: 'Pod', namespace: 'shop', name: pod }, tailLines: 1 }
   expect((await as(deployer, logs, within)).text).toContain('"t":"log"')

@@ -1,5 +1,7 @@
 // Services that wait: for each other, and for a person. A real server, agent, API server, controllers.
+
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { deletionText } from '../../agent/messages/deletion-messages.ts'
 import { CLUSTER_START_TIMEOUT_MS, eventually } from '../support/kube-cluster.ts'
 import { agentWrites, configMapYaml, deploymentYaml, requestText, type Scenario, serviceYaml, startScenario } from '../support/scenario.ts'
 
@@ -62,7 +64,9 @@ test('DE4 of two that are deleted, the one that depends on the other goes first'
   await eventually('it is being deleted', async () => (await kubectl('get', 'configmap', 'settings', '-n', 'app', '-o', 'jsonpath={.metadata.deletionTimestamp}')) !== '') // biome-ignore format: short
   await scenario.fleet.run(['delete', 'service', 'base', '--yes'])
   await eventually('the other one waits', async () =>
-    (await scenario.status('harbour', 'base'))?.message.includes('waiting for the removal of service default/app, which depends on it'),
+    (await scenario.status('harbour', 'base'))?.message.includes(
+      deletionText('dependents_first', { first: 'service default/app', count: 1 }),
+    ),
   )
   expect(await kubectl('get', 'deployments', '-n', 'base', '-o', 'name')).toContain('/base')
   await kubectl('patch', 'configmap', 'settings', '-n', 'app', '--type=merge', '-p', '{"metadata":{"finalizers":[]}}')

@@ -1,6 +1,8 @@
 // Who owns what: autoscalers, ignored fields, a ServiceAccount with few rights, objects that move between services or
 // must be made again, CRDs that go after their objects.
+
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { OBJECT } from '../../agent/messages/object-messages.ts'
 import { CLUSTER_START_TIMEOUT_MS, eventually } from '../support/kube-cluster.ts'
 import { agentWrites, configMapYaml, deploymentYaml, type Scenario, serviceYaml, startScenario } from '../support/scenario.ts'
 
@@ -115,7 +117,7 @@ test('AO4 HE10 an immutable change is refused with what to do, and Force makes t
   const uid = await field('fixed', 'deployment/web', '.metadata.uid')
   await scenario.push({ 'fixed/web.yaml': selected('two') })
   await eventually('refused', async () => (await scenario.status('harbour', 'fixed'))?.reason === 'Immutable')
-  expect(await describe('fixed')).toContain('annotate it with skerry.dev/sync-options: Force')
+  expect(await describe('fixed')).toContain(OBJECT.Immutable.next)
   const commit = await scenario.push({ 'fixed/web.yaml': selected('two', '\n  annotations: {skerry.dev/sync-options: Force}') })
   await scenario.settled('harbour', ['fixed'], { commit })
   expect(await field('fixed', 'deployment/web', '.metadata.uid')).not.toBe(uid)

@@ -1,7 +1,11 @@
 // A shop is rolled out, breaks, is mended, held, pruned and removed, all through the doors that people have: Git, the
 // two programs, kubectl.
+
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { deletionText } from '../../agent/messages/deletion-messages.ts'
+import { orderText, serviceText } from '../../agent/messages/service-messages.ts'
 import { CLUSTER_START_TIMEOUT_MS, eventually } from '../support/kube-cluster.ts'
+import { SOME, said } from '../support/said.ts'
 import { agentWrites, configMapYaml, deploymentYaml, type Scenario, serviceYaml, startScenario } from '../support/scenario.ts'
 
 setDefaultTimeout(90_000)
@@ -109,7 +113,8 @@ test('OR4 HE8 HK4 a rollout that gets stuck stops what comes after it, says why,
   const since = mark()
   await scenario.push({ 'shop/web.yaml': stuck('web'), 'shop/ingress.yaml': ingress('two.example.com') })
   const waiting = await reason('shop', 'WaitingForWave', 'Degraded')
-  expect(waiting.message).toContain('waiting for wave 0: Deployment shop/web, which is not healthy since ')
+  const what = orderText('wave', { wave: 0, object: 'Deployment shop/web' })
+  expect(waiting.message).toMatch(said(orderText('degraded', { what, since: SOME, why: SOME })))
   expect(waiting.next).toContain('correct it in Git')
   await eventually('the Pod’s reason is in the message', async () =>
     (await scenario.status('harbour', 'shop'))?.message.includes('Unschedulable: 0/2 nodes'),
@@ -136,7 +141,7 @@ test('HO1 a hold at the site stops hooks and changes, and says so everywhere', a
   )
   const commit = await scenario.push({ 'shop/web.yaml': deploymentYaml('web', 2, 'web:4') })
   const held = await reason('shop', 'Held')
-  expect(held.message).toContain(': stocktaking; `skerry-agent unhold default/shop` ends the hold')
+  expect(held.message).toMatch(said(serviceText('Held', { by: 'ola', since: SOME, until: '', why: 'stocktaking', scope: 'default/shop' })))
   await eventually('its commit has arrived', async () => (await scenario.status('harbour', 'shop'))?.received?.commit === commit)
   expect(await quiet()).toEqual([])
   await inShop('delete', 'service', 'db')
@@ -153,7 +158,7 @@ test('PR1 EC1 a prune that is too large waits, and a person at the site says yes
   await scenario.settled('harbour', ['many'])
   await scenario.push({ 'many/all.yaml': configMapYaml('c00', { a: '1' }) })
   const refused = await reason('many', 'PruneBlocked')
-  expect(refused.message).toContain('11 of 13 objects are more than 50 % (sync.maxPrunePercent): ConfigMap many/c01')
+  expect(refused.message).toMatch(said(`${deletionText('too_many', { count: 11, owned: 13, percent: 50 })}${SOME}ConfigMap many/c01`))
   expect((await edge('status')).stdout).toContain('`skerry-agent confirm default/many` shows them')
   const shown = (await edge('confirm', 'default/many')).stdout
   const digest = /--digest (\S+)/.exec(shown)?.[1] ?? ''
@@ -185,7 +190,7 @@ test('HK10 NS2 RM3 a service that is deleted runs its pre-delete hook; its names
     return status.confirmationId === null ? false : { ...status, confirmationId: status.confirmationId }
   })
   const claims = [0, 1].map((ordinal) => `PersistentVolumeClaim shop/data-db-${ordinal}`).join(', ')
-  expect(pending.message).toContain(`Namespace shop (2 objects not of this service are deleted with it: ${claims})`)
+  expect(pending.message).toContain(`Namespace shop (${deletionText('others_inside', { count: 2, isMore: false, names: claims })})`)
   expect(await inShop('get', 'pvc', '-o', 'jsonpath={.items[*].status.phase}')).toBe('Bound Bound')
   await scenario.fleet.run(['confirm', pending.confirmationId, '--yes'])
   await eventually(

@@ -1,11 +1,14 @@
 // Waves and hooks on a real API server with real controllers: Jobs that kwok's nodes complete, rollouts that get ready
 // or do not, TTLs that delete.
+
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
+import { orderText } from '../../agent/messages/service-messages.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { annotated, hooked, POLICY, waved } from '../support/hook-fixtures.ts'
 import { CLUSTER_START_TIMEOUT_MS, eventually, type KubeCluster, WRITE_VERBS } from '../support/kube-cluster.ts'
 import { agentsOn, type RealCluster, serviceIs, settled, startRealCluster } from '../support/real-cluster.ts'
 import { configMap, type ReconcileKit } from '../support/reconcile-kit.ts'
+import { SOME, said } from '../support/said.ts'
 
 const USER_AGENT = 'skerry-agent/test'
 const NAMESPACE = 'ordered'
@@ -100,7 +103,9 @@ test('OR4 a rollout that fails stops the waves after it, and they go on when it 
   const stuck = deployment('web', NOWHERE, { progressDeadlineSeconds: 2 })
   desire(kit, [stuck, waved(settings('last'), 1)])
   await serviceIs(kit, 'degraded', ({ health, reason }) => health === 'Degraded' && reason === 'WaitingForWave')
-  expect(kit.object('/ConfigMap/ordered/last')?.message).toContain('wave 0: Deployment ordered/web, which is not healthy since ')
+  expect(kit.object('/ConfigMap/ordered/last')?.message).toMatch(
+    said(orderText('degraded', { what: orderText('wave', { wave: 0, object: 'Deployment ordered/web' }), since: SOME, why: SOME })),
+  )
   expect(await get('configmap', 'last')).toBe('')
   await settled(kit, desire(kit, [deployment('web'), waved(settings('last'), 1)]))
 }, 120_000)

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { statusText } from '../../agent/cli/print-status.ts'
 import { enforcementOf } from '../../agent/enforcement-report.ts'
+import { serviceText } from '../../agent/messages/service-messages.ts'
+import { enforcementText } from '../../agent/messages/site-messages.ts'
 import type { AgentReport, LinkReport } from '../../agent/observe/report.ts'
 import { ERRORS } from '../../shared/protocol/error-table.ts'
 
@@ -74,7 +76,7 @@ describe('what a person at the site reads', () => {
       { ...NOT_JOINED, link: link({ state: 'halted', lastContactMs: null, error: failure('join_token_unknown', 'join: unknown') }) },
       [
         'not joined yet',
-        'not joined to a server yet',
+        enforcementText('waiting.not_joined'),
         'last contact never',
         'join: unknown (join_token_unknown)',
         ERRORS.join_token_unknown.remedy,
@@ -130,24 +132,29 @@ describe('what a person at the site reads', () => {
     [
       'superseded',
       { enforcement: enforcementOf({ kind: 'superseded', by: HOLDER, asks: true }, null, true, null) },
-      ['superseded: agent a-2 enforces this cluster; ', 'skerry-agent take-over --reason'],
+      [`superseded: ${enforcementText('superseded', { other: 'agent a-2' })}`],
     ],
     [
       'CM12 superseded by a later incarnation of itself',
       { enforcement: enforcementOf({ kind: 'superseded', by: HOLDER, asks: false }, null, true, null) },
-      ['later incarnation', 'kubectl -n skerry-system delete configmap skerry-claim'],
+      [
+        enforcementText('superseded.later_self', {
+          other: 'agent a-2',
+          deleteClaim: 'kubectl -n skerry-system delete configmap skerry-claim',
+        }),
+      ],
     ],
     [
       'held',
       { enforcement: enforcementOf({ kind: 'held' }, null, true, { by: 'ola', why: 'a storm', sinceMs: 0, scope: '--all' }) },
       [
-        'enforcing: only deleted objects are restored; held by ola since 1970-01-01T00:00Z: a storm; `skerry-agent unhold --all` ends the hold',
+        `enforcing: ${enforcementText('enforcing.held', { hold: serviceText('Held', { by: 'ola', since: '1970-01-01T00:00Z', until: '', why: 'a storm', scope: '--all' }) })}`,
       ],
     ],
     [
       'without an API server',
       { enforcement: enforcementOf({ kind: 'held' }, 'no answer from https://10.0.0.1: ECONNREFUSED', true, null) },
-      ['waiting: the Kubernetes API does not answer; retrying', 'ECONNREFUSED'],
+      [`waiting: ${enforcementText('waiting.unreachable', { failure: 'no answer from https://10.0.0.1: ECONNREFUSED' })}`],
     ],
     [
       'stopped',

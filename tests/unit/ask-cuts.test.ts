@@ -1,4 +1,5 @@
 // AK6: answers about more than they show say so, and answers about as much as they show do not.
+
 import { expect, test } from 'bun:test'
 import { getEventListeners } from 'node:events'
 import { AnswerWriter } from '../../agent/ask/answer-writer.ts'
@@ -8,6 +9,7 @@ import { FIELDS_MAX } from '../../agent/ask/object-differences.ts'
 import { answerEvents, answerTree, CHILDREN_MAX, EVENTS_MAX } from '../../agent/ask/object-tree.ts'
 import { answerLogs, PODS_MAX } from '../../agent/ask/pod-log-answer.ts'
 import { answerDryRun } from '../../agent/ask/service-trials.ts'
+import { answerNote } from '../../agent/messages/question-messages.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import type { AnswerLine } from '../../shared/protocol/ask.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
@@ -105,7 +107,7 @@ test('AK6 a dry run that changes more fields than it shows says so', async () =>
   const cut = await tryWith(FIELDS_MAX + 1)
   expect([fieldsOf(cut).length, cut.notes]).toEqual([
     FIELDS_MAX,
-    [expect.stringContaining(`ConfigMap shop/x: only the first ${FIELDS_MAX}`)],
+    [answerNote('fields_cut', { object: 'ConfigMap shop/x', most: FIELDS_MAX })],
   ])
 })
 

@@ -1,6 +1,8 @@
 // What holds a prune holds every other deletion of a service, too: of objects that are made again, and of the objects
 // of hooks.
+
 import { afterEach, describe, expect, test } from 'bun:test'
+import { deletionText } from '../../agent/messages/deletion-messages.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { annotated, hook, job, jobKey, jobRef, POLICY, succeed } from '../support/hook-fixtures.ts'
 import { setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
@@ -90,7 +92,7 @@ describe('PR14 an object that is made again', () => {
     await restartOlder()
     await next([forcedJob('v2')])
     expect(deletes()).toEqual([])
-    expect(kit.object(jobKey('work'))?.message).toContain('first contact with the server')
+    expect(kit.object(jobKey('work'))?.message).toContain(deletionText('recreated_when_current'))
     await contact()
     expect(deletes()).toEqual(['delete Job work'])
     expect(kit.object(jobKey('work'))?.sync).toBe('Synced')
@@ -128,7 +130,7 @@ describe('PR14 the object of a hook', () => {
     await next([migrate('v2')])
     expect(deletes()).toEqual([])
     expect(kit.service()).toMatchObject({ reason: 'WaitingForHook' })
-    expect(kit.service()?.message).toContain('first contact with the server')
+    expect(kit.service()?.message).toContain(deletionText('recreated_when_current'))
     await contact()
     expect(deletes()).toEqual(['delete Job migrate'])
   })

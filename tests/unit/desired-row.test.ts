@@ -1,5 +1,7 @@
 // The row of a service as agents of this version read it, whatever the version of the server that wrote it.
+
 import { describe, expect, test } from 'bun:test'
+import { servicePart } from '../../agent/messages/service-messages.ts'
 import { readService } from '../../agent/replica/revision-read.ts'
 import { canonicalJson, setDigest } from '../../shared/kube/canonical.ts'
 import { parseRowId, type RowId, serviceRowSchema } from '../../shared/model/desired.ts'
@@ -68,7 +70,7 @@ describe('a service row of a newer server', () => {
     const doc = JSON.stringify({ ...row, count: 0, digest: setDigest([]), sync: {}, ...more })
     expect(readService({ doc: () => doc, rows: () => [] }, id)).toEqual({
       kind: 'incomplete',
-      why: `this version cannot read ${named} of the service row: upgrade the agent`,
+      why: servicePart('fields_unreadable', { fields: named }),
     })
   })
   test('RV5 rules that it can read are there as they were written', () => {

@@ -1,6 +1,8 @@
 // etcd comes back older than it was: objects, their resourceVersions and their UIDs with it. Then what was learned
 // before says nothing of what is there.
+
 import { afterEach, describe, expect, test } from 'bun:test'
+import { objectPart } from '../../agent/messages/object-messages.ts'
 import { setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef } from '../support/reconcile-kit.ts'
 
@@ -65,7 +67,7 @@ describe('etcd restored from a snapshot', () => {
     await clock.advance(1_000)
     expect(kit.object(configMapKey('changed'))).toMatchObject({
       health: 'Unknown',
-      message: expect.stringContaining('restart kube-apiserver'),
+      message: expect.stringContaining(objectPart('stale_watch_cache')),
     })
     cluster.requests.splice(0)
     await clock.advance(3_600_000)

@@ -1,5 +1,7 @@
 // Events of a service that stops being well and is well again.
+
 import { afterEach, expect, test } from 'bun:test'
+import { news } from '../../agent/messages/event-messages.ts'
 import { healthTurn } from '../../agent/reconcile/report/health-events.ts'
 import type { HealthWord, ObjectStatus, ServiceStatus } from '../../shared/model/status.ts'
 import { deployment, deploymentRef, ready } from '../support/hook-fixtures.ts'
@@ -32,8 +34,8 @@ test.each<[string, boolean, HealthWord | null, HealthWord, ReturnType<typeof obj
   ['is on its way', true, 'Degraded', 'Progressing', [], true, null],
   ['falls back', true, 'Progressing', 'Degraded', ILL, true, null],
   ['cannot be seen', true, 'Degraded', 'Unknown', [], true, null],
-  ['ends', true, 'Progressing', 'Healthy', [], false, 'Healthy: recovered: none of its objects is Degraded'],
-  ['ends suspended', true, 'Degraded', 'Suspended', [], false, 'Healthy: recovered: none of its objects is Degraded'],
+  ['ends', true, 'Progressing', 'Healthy', [], false, `Healthy: ${news('Healthy').message}`],
+  ['ends suspended', true, 'Degraded', 'Suspended', [], false, `Healthy: ${news('Healthy').message}`],
   ['had ended before a kill', true, 'Healthy', 'Healthy', [], false, null],
   ['never was', false, 'Progressing', 'Healthy', [], false, null],
 ])('HE11 what %s', (_, wasDegraded, before, now, objects, isDegraded, said) => {

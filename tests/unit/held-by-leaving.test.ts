@@ -1,12 +1,15 @@
 // A Service that is refused because of a port or an address that another has: told from what is wrong with it, waited
 // for, and given way to.
+
 import { afterEach, expect, test } from 'bun:test'
+import { objectText } from '../../agent/messages/object-messages.ts'
 import { isHeldByLeaving } from '../../agent/reconcile/plan/prune/held-by-leaving.ts'
 import type { Problem } from '../../agent/reconcile/snapshot/situation.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { setup, stopAll } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapRef } from '../support/reconcile-kit.ts'
+import { SOME, said } from '../support/said.ts'
 
 afterEach(stopAll)
 
@@ -69,7 +72,7 @@ test('PR6, RC22 pruneWhen: applied: the one that goes makes way for the one that
   await clock.advance(60_000)
   expect(cluster.object(serviceRef('old'))).not.toBeNull()
   expect(kit.service()).toMatchObject({ reason: 'AlreadyTaken' })
-  expect(kit.service()?.message).toContain('set sync.pruneWhen: applied')
+  expect(kit.service()?.message).toMatch(said(objectText('AlreadyTaken', { failure: SOME })))
   kit.desire([service('new')], { sync: { pruneWhen: 'applied' } })
   await clock.advance(100)
   expect(cluster.object(serviceRef('old'))).toBeNull()

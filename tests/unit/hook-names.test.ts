@@ -1,7 +1,9 @@
 // A hook and an object of its name that none of its runs made: another service's, somebody's, an earlier ordinary
 // object.
+
 import { afterEach, expect, test } from 'bun:test'
 import { listOnce } from '../../agent/cluster/list-once.ts'
+import { objectText } from '../../agent/messages/object-messages.ts'
 import { dropDeleted } from '../../agent/reconcile/apply/remember.ts'
 import type { List } from '../../agent/reconcile/requests/placed-cluster.ts'
 import { Resync } from '../../agent/reconcile/snapshot/watch/resync.ts'
@@ -56,7 +58,7 @@ test('HK11 a Job that carries our label only is kept, and the hook says what to 
   kit.desire([configMap('x'), job('seed', {}), hook('migrate', 'pre-sync')])
   await clock.advance(60_000)
   expect(writes(cluster)).toEqual([])
-  expect(kit.service()?.message).toContain('delete it, or rename the hook')
+  expect(kit.service()?.message).toContain(objectText('AlreadyExists'))
 })
 
 test('HK11 a Job of the service that became a hook is made anew', async () => {

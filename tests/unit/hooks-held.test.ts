@@ -1,8 +1,11 @@
 // A hold and a closed window shut hooks as well: a migration is a change like any other.
+
 import { afterEach, describe, expect, test } from 'bun:test'
+import { serviceText } from '../../agent/messages/service-messages.ts'
 import { hook, jobRef, succeed } from '../support/hook-fixtures.ts'
 import { setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
 import { configMap } from '../support/reconcile-kit.ts'
+import { SOME, said } from '../support/said.ts'
 
 afterEach(stopAll)
 
@@ -23,7 +26,7 @@ describe('holds and windows', () => {
     expect(kit.events().map(({ reason }) => reason)).toContain('HookSucceeded')
     expect(kit.service()).toMatchObject({ reason: 'Held', held: { by: 'ola', why: 'stocktaking', sinceMs: expect.any(Number) } })
     expect(kit.service()?.held).not.toHaveProperty('scope')
-    expect(kit.service()?.message).toContain('`skerry-agent unhold web/shop` ends the hold')
+    expect(kit.service()?.message).toMatch(said(serviceText('Held', { by: SOME, since: SOME, until: '', why: SOME, scope: 'web/shop' })))
     kit.reconciler.order(UNHOLD)
     await settle()
     expect(writes(cluster)).toEqual(['apply ConfigMap a', 'apply Job after'])
@@ -50,7 +53,7 @@ describe('holds and windows', () => {
     await settle()
     kit.reconciler.order(UNHOLD)
     await settle()
-    expect(kit.service()?.message).toContain('`skerry-agent unhold --all` ends the hold')
+    expect(kit.service()?.message).toMatch(said(serviceText('Held', { by: SOME, since: SOME, until: '', why: SOME, scope: '--all' })))
     expect(kit.service()?.sync).toBe('OutOfSync')
     expect(writes(cluster)).toEqual([])
     kit.reconciler.order({ ...UNHOLD, service: null })

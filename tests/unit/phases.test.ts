@@ -1,5 +1,7 @@
 // The sequencing machine and the life of one run, by tables.
+
 import { describe, expect, test } from 'bun:test'
+import { orderText } from '../../agent/messages/service-messages.ts'
 import { isOfHook, judgeRun, type RunFacts } from '../../agent/reconcile/plan/order/hook-run.ts'
 import { type HookState, orderGate, phaseWords, positionOf, type WaveState, waitText } from '../../agent/reconcile/plan/order/phases.ts'
 import type { HookRun, HookSpec, Wait } from '../../agent/reconcile/snapshot/hook-spec.ts'
@@ -116,19 +118,30 @@ describe('position', () => {
 
   test('OR4, HK4 words name the object, since when, and what to do', () => {
     expect(waitText(position([], {}, { 0: SLOW, 1: NEW }))).toBe(
-      'waiting for wave 0: ConfigMap default/s to be healthy since 1970-01-01T00:00:00Z',
+      orderText('not_healthy', { what: orderText('wave', { wave: 0, object: 'ConfigMap default/s' }), since: '1970-01-01T00:00:00Z' }),
     )
     expect(waitText(position([], {}, { 0: ILL, 1: NEW }))).toBe(
-      'waiting for wave 0: ConfigMap default/i, which is not healthy since 1970-01-01T00:00:00Z: broken; correct it in Git, and the sync continues when it is healthy',
+      orderText('degraded', {
+        what: orderText('wave', { wave: 0, object: 'ConfigMap default/i' }),
+        since: '1970-01-01T00:00:00Z',
+        why: 'broken',
+      }),
     )
     const refused: WaveState = { ...OK, unapplied: wait('r', 'applied', 'bad; correct the manifest') }
     expect(waitText(position([], {}, { 0: refused, 1: NEW }))).toBe(
-      'waiting for wave 0: ConfigMap default/r, which is not applied since 1970-01-01T00:00:00Z: bad; correct the manifest; the sync continues when it is applied',
+      orderText('refused', {
+        what: orderText('wave', { wave: 0, object: 'ConfigMap default/r' }),
+        since: '1970-01-01T00:00:00Z',
+        why: 'bad; correct the manifest',
+      }),
     )
     expect(phaseWords(position([PRE], { pre: 'failed' }, { 0: NEW }))).toEqual({
       reason: 'HookFailed',
-      message:
-        'the pre-sync hook Job default/pre failed at 1970-01-01T00:00:00Z: said; correct it and commit; a new revision runs it again',
+      message: orderText('hook_failed', {
+        what: orderText('hook', { phase: 'pre-sync', object: 'Job default/pre' }),
+        since: '1970-01-01T00:00:00Z',
+        why: 'said',
+      }),
       holdsBack: true,
       failed: true,
     })

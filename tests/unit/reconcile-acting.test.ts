@@ -1,11 +1,14 @@
 // ServiceAccounts, the namespace of a service, and failures that end when their cause does; on the fake API server.
+
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { ApiFailure } from '../../agent/cluster/cluster.ts'
+import { objectPart, objectText } from '../../agent/messages/object-messages.ts'
 import { actingAs, unplacedAccount } from '../../agent/reconcile/snapshot/account.ts'
 import { endedBy, type Lacking, LackingObjects } from '../../agent/reconcile/snapshot/watch/causes.ts'
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
 import { crd, namespace, namespaceRef, setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef, configMaps } from '../support/reconcile-kit.ts'
+import { SOME, said } from '../support/said.ts'
 
 afterEach(stopAll)
 
@@ -59,21 +62,23 @@ describe('IM1 as whom a service writes', () => {
     await run()
     expect(kit.object(configMapKey('a'))).toMatchObject({
       reason: 'Forbidden',
-      message: expect.stringContaining('the ServiceAccount default/deployer of sync.serviceAccount does not exist'),
+      message: expect.stringMatching(said(objectPart('account_missing', { failure: SOME, account: 'default/deployer' }))),
     })
     // One for all that failed together, another one for the few whose time came already.
     expect(cluster.requests.filter(({ verb, ref }) => verb === 'get' && ref?.kind === 'ServiceAccount').length).toBeLessThan(4)
     cluster.applyAs('somebody', account('default', 'deployer'))
     await clock.advance(400_000)
     expect(kit.object(configMapKey('a'))?.message).toContain('cannot patch resource "configmaps"')
-    expect(kit.object(configMapKey('a'))?.message).toContain('give the ServiceAccount default/deployer of sync.serviceAccount that right')
+    expect(kit.object(configMapKey('a'))?.message).toMatch(
+      said(objectPart('account_without_right', { failure: SOME, account: 'default/deployer' })),
+    )
     cluster.fail(({ as }) =>
       as === undefined
         ? null
         : ({ kind: 'forbidden', status: 403, reason: 'Forbidden', message: 'User "agent" cannot impersonate resource' } as ApiFailure),
     )
     await clock.advance(400_000)
-    expect(kit.object(configMapKey('a'))?.message).toContain('allow the agent to impersonate it')
+    expect(kit.object(configMapKey('a'))?.message).toMatch(said(objectPart('may_not_impersonate', { failure: SOME })))
   })
 
   test('IM4 a service with the rights of its own account goes whole, the account and its rights last', async () => {
@@ -371,7 +376,7 @@ describe('NS1 the namespace of a service', () => {
     expect(writes(cluster)).toEqual(['apply Namespace mine', 'apply ClusterRole r', 'apply ConfigMap a'].sort(compare))
     expect(kit.object(configMapKey('b'))).toMatchObject({
       reason: 'Unreadable',
-      message: expect.stringContaining('namespace default is not mine, which sync.enforceNamespace requires'),
+      message: objectText('Unreadable.otherNamespace', { named: 'default', namespace: 'mine' }),
     })
     kit.desire(objects, options({}))
     await settle()

@@ -1,13 +1,16 @@
 // Annotations that change how one object is applied (Replace, Force, IfNotPresent, Ignore), with a crash at each step.
+
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { ApiFailure, Cluster } from '../../agent/cluster/cluster.ts'
-import type { Permit } from '../../agent/reconcile/plan/prune/deletion.ts'
-import { documentId, permitAgain, RECREATES_MAX, type RecreateCase } from '../../agent/reconcile/plan/recreate.ts'
-import type { LiveObject } from '../../agent/reconcile/snapshot/watch/live-object.ts'
+import { deletionText } from '../../agent/messages/deletion-messages.ts'
+import { warning } from '../../agent/messages/event-messages.ts'
+import { objectText } from '../../agent/messages/object-messages.ts'
+import { RECREATES_MAX } from '../../agent/reconcile/plan/recreate.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { createFakeCluster } from '../support/fake-cluster.ts'
 import { requests, setup, stopAll, track, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef, createReconcileKit } from '../support/reconcile-kit.ts'
+import { SOME, said } from '../support/said.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 
 afterEach(stopAll)
@@ -43,7 +46,9 @@ describe('AO4 Force', () => {
     expect(cluster.object(A)?.metadata.uid).not.toBe(before)
     expect(kit.service()).toMatchObject({ sync: 'Synced', health: 'Healthy' })
     expect(kit.events().map(({ reason }) => reason)).toContain('Recreated')
-    expect(kit.events().find(({ reason }) => reason === 'Failed')?.message).toEndWith('; its sync-options permit recreation')
+    expect(kit.events().find(({ reason }) => reason === 'Failed')?.message).toMatch(
+      said(warning('Failed.recreates', { object: SOME, failure: SOME }).message),
+    )
     expect(kit.state.facts({ project: 'web', service: 'shop' }, 'recreate/').size).toBe(0)
     await kit.stop()
     kit.start()
@@ -98,9 +103,14 @@ describe('AO4 Force', () => {
   })
 
   test.each([
-    ['AO4 without the option', {}, {}, 'or annotate it with skerry.dev/sync-options: Force'],
-    ['AO5 a protected service', { [OPTIONS]: 'Force' }, { protect: true }, 'the service is protected: delete it by hand'],
-    ['AO5 a keep mark', { [OPTIONS]: 'Force', 'skerry.dev/prune': 'disabled' }, {}, 'because it has skerry.dev/prune'],
+    ['AO4 without the option', {}, {}, objectText('Immutable', { failure: SOME })],
+    ['AO5 a protected service', { [OPTIONS]: 'Force' }, { protect: true }, deletionText('not_of_protected')],
+    [
+      'AO5 a keep mark',
+      { [OPTIONS]: 'Force', 'skerry.dev/prune': 'disabled' },
+      {},
+      deletionText('not_marked', { mark: `skerry.dev/prune${SOME}` }),
+    ],
   ])('%s: nothing is deleted, and why is said', async (_, options, row, message) => {
     const { clock, cluster, kit, settle } = await applied(options, row)
     kit.desire([frozen('2', options)], row)
@@ -108,7 +118,7 @@ describe('AO4 Force', () => {
     await clock.advance(3_600_000)
     expect(writes(cluster)).toEqual(['apply ConfigMap a'])
     expect(dataOf(cluster.object(A))).toBe('1')
-    expect(kit.object(KEY)).toMatchObject({ reason: 'Immutable', message: expect.stringContaining(message) })
+    expect(kit.object(KEY)).toMatchObject({ reason: 'Immutable', message: expect.stringMatching(said(message)) })
   })
 
   test('AO5 a new one that is refused: the old one comes back, and no object goes again for this document, also after a restart', async () => {
@@ -134,7 +144,7 @@ describe('AO4 Force', () => {
     expect(writes(cluster)).toEqual(['apply ConfigMap a'])
     expect(kit.object(KEY)).toMatchObject({
       reason: 'Immutable',
-      message: expect.stringContaining('already recreated once for this document, and the API server refused the new object: invalid!'),
+      message: expect.stringContaining(deletionText('refused_again', { failure: 'invalid!' })),
     })
   })
 
@@ -431,67 +441,4 @@ test('KA14 with sync.force off a conflict names the other manager and the field,
   await run()
   expect(dataOf(cluster.object(A))).toBe('theirs')
   expect(kit.object(KEY)).toMatchObject({ reason: 'Conflict', message: expect.stringContaining('conflict with "somebody": .data.v') })
-})
-
-describe('AO5 what may be made again', () => {
-  const there = { uid: 'u2', keep: null } as LiveObject
-  const DOC = '{"metadata":{}}'
-  const allowing = '{"metadata":{"annotations":{"skerry.dev/prune":"allowed"}}}'
-  const gone = { sent: documentId(DOC), uid: 'u1', count: RECREATES_MAX }
-  const claim = { group: '', kind: 'PersistentVolumeClaim', namespace: 'n', name: 'x' }
-  const space = { group: '', kind: 'Namespace', namespace: '', name: 'x' }
-  const set = { group: 'apps', kind: 'StatefulSet', namespace: 'n', name: 'x' }
-  test.each<[string, Partial<RecreateCase>, string | null]>([
-    ['AO4 our own word', {}, null],
-    ['AO4 another tool’s', { recreate: 'foreign' }, null],
-    ['AO4 nobody’s', { recreate: 'never' }, 'unasked'],
-    ['AO5 a claim by another tool’s word', { recreate: 'foreign', ref: claim }, 'annotate it with skerry.dev/sync-options: Force'],
-    ['AO5 a StatefulSet by another tool’s word', { recreate: 'foreign', ref: set }, 'annotate it with skerry.dev/sync-options: Force'],
-    ['AO5 a claim by ours', { ref: claim }, '(`skerry confirm`): its data will be lost'],
-    ['AO5 a claim by ours, confirmed by name', { ref: claim, confirmed: new Set(['PersistentVolumeClaim n/x']) }, null],
-    ['AO5 a claim by ours, in a confirmation without names', { ref: claim, confirmed: 'all' }, '(`skerry confirm`)'],
-    ['AO5 a claim by ours, allowed by the new manifest', { ref: claim, sent: allowing }, null],
-    [
-      'AO5 a volume that is kept when its object goes',
-      { ref: { ...space, kind: 'PersistentVolume' }, live: { ...there, takes: 'nothing' } },
-      null,
-    ],
-    ['PR14 an older disk', { hold: { why: 'older', asks: false } }, 'older'],
-    ['PR14 a restored server', { ref: claim, sent: allowing, hold: { why: 'restored', asks: true } }, 'restored'],
-    ['AO5 a StatefulSet by ours', { ref: set }, null],
-    [
-      'AO5 a StatefulSet that takes its claims along',
-      { ref: set, live: { ...there, takes: 'claims' } },
-      '(`skerry confirm`): its PersistentVolumeClaims are deleted',
-    ],
-    ['AO5 the same, allowed by the new manifest', { ref: set, live: { ...there, takes: 'claims' }, sent: allowing }, null],
-    ['AO5 a Namespace by ours', { ref: space }, '(`skerry confirm`): everything in it'],
-    ['AO5 a Namespace by ours, allowed on the live object', { ref: space, live: { ...there, pruneAllowed: true } }, null],
-    ['AO5 not there, or not watched', { live: null, isOurs: false }, 'Skerry does not manage it yet'],
-    ['AO5 not ours', { isOurs: false }, 'Skerry does not manage it yet'],
-    ['AO5 of a protected service', { protect: true }, 'protected'],
-    ['AO5 kept', { live: { ...there, keep: 'helm.sh/resource-policy' } }, 'it has helm.sh/resource-policy'],
-    ['AO5 one more than may go', { before: gone }, `deleted ${RECREATES_MAX} times`],
-    ['AO5 the last of those, asked for again', { before: { ...gone, uid: 'u2' } }, null],
-    ['AO5 one before the last', { before: { ...gone, count: RECREATES_MAX - 1 } }, null],
-    ['AO5 as many, for another document', { before: { ...gone, sent: 'other' } }, null],
-    ['AO5 refused before', { before: { ...gone, count: 1, refused: 'too long' } }, 'the API server refused the new object: too long'],
-    ['AO5 refused before, for another document', { before: { ...gone, sent: 'other', refused: 'too long' } }, null],
-  ])('%s', (_, change, expected) => {
-    const permit = permitAgain({
-      ref: A,
-      recreate: 'own',
-      sent: DOC,
-      live: there,
-      isOurs: true,
-      protect: false,
-      hold: null,
-      confirmed: new Set(),
-      before: undefined,
-      ...change,
-    })
-    if (expected === null) expect(permit).toEqual({ cause: 'recreate' } as Permit)
-    else if (expected === 'unasked') expect(permit).toBeNull()
-    else expect(permit !== null && 'why' in permit ? permit.why : '').toContain(expected)
-  })
 })

@@ -1,5 +1,7 @@
 // Refusals by a Project and by the site policy, in an agent on the fake API server: status, requests, kept objects.
+
 import { afterEach, describe, expect, test } from 'bun:test'
+import { objectPart, objectText } from '../../agent/messages/object-messages.ts'
 import { permittedCluster } from '../../agent/reconcile/apply/acting.ts'
 import type { SitePolicy } from '../../agent/reconcile/snapshot/permits.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
@@ -105,7 +107,7 @@ describe('LX1 the policy of the site', () => {
     await run()
     expect(kit.object(configMapKey('a'))).toMatchObject({
       reason: 'LocalPolicy',
-      message: expect.stringContaining('refused by the local policy'),
+      message: expect.stringContaining(objectPart('local_policy')),
     })
     expect(kit.object('/ConfigMap/shop/b')?.sync).toBe('Synced')
     held.policy = { namespaces: ['shop', 'default'] }
@@ -120,8 +122,8 @@ describe('LX1 the policy of the site', () => {
   })
 
   test.each<[string, SitePolicy, string]>([
-    ['LX2 projects', { projects: ['other'] }, 'rule projects: web is not allowed'],
-    ['LX2 deny apply', { deny: ['apply'] }, 'rule deny: apply'],
+    ['LX2 projects', { projects: ['other'] }, objectText('LocalPolicy.project', { project: 'web', allowed: 'other' })],
+    ['LX2 deny apply', { deny: ['apply'] }, objectText('LocalPolicy.apply')],
     ['LX2 serviceAccounts', { serviceAccounts: 'required' }, 'rule serviceAccounts'],
     ['LX2 kinds', { kinds: { deny: ['v1/ConfigMap'] } }, 'rule kinds: v1/ConfigMap is denied'],
   ])('%s', async (_, policy, told) => {
@@ -132,10 +134,10 @@ describe('LX1 the policy of the site', () => {
     expect(cluster.requests.filter(({ verb, ref }) => verb === 'apply' && ref?.name === 'a')).toEqual([])
   })
 
-  test.each<[string, SitePolicy]>([
-    ['LX3 deny prune', { deny: ['prune'] }],
-    ['LX3 deny delete', { deny: ['delete'] }],
-  ])('%s keeps what a revision no longer names, and a removed service', async (_, policy) => {
+  test.each<[string, SitePolicy, 'LocalPolicy.prune' | 'LocalPolicy.delete']>([
+    ['LX3 deny prune', { deny: ['prune'] }, 'LocalPolicy.prune'],
+    ['LX3 deny delete', { deny: ['delete'] }, 'LocalPolicy.delete'],
+  ])('%s keeps what a revision no longer names, and a removed service', async (_, policy, code) => {
     const { held, cluster, kit, run, settle } = policed(policy)
     kit.desire([configMap('a'), configMap('b')])
     await run()
@@ -144,7 +146,7 @@ describe('LX1 the policy of the site', () => {
     kit.remove('delete', undefined, 1)
     await settle()
     expect(cluster.requests.filter(({ verb }) => verb === 'delete')).toEqual([])
-    expect(kit.service()?.message).toContain('the local policy')
+    expect(kit.service()?.message).toContain(objectText(code))
     held.policy = null
     kit.reconciler.policyChanged()
     await settle()

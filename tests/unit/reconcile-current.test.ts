@@ -1,5 +1,7 @@
 // A disk that came back older, by a power cut or a snapshot, holds revisions that never heard of what came later.
+
 import { expect, test } from 'bun:test'
+import { deletionText } from '../../agent/messages/deletion-messages.ts'
 import { CLAIM_NAME, CLAIM_NAMESPACE } from '../../agent/reconcile/claim/claim.ts'
 import { createFakeCluster } from '../support/fake-cluster.ts'
 import { configMap, configMapRef, createReconcileKit } from '../support/reconcile-kit.ts'
@@ -34,7 +36,7 @@ test('PR7 after a start an older revision deletes nothing that a newer one broug
   cluster.deleteAs('kubectl', configMapRef('a'))
   await clock.advance(600_000)
   expect(cluster.object(configMapRef('newer'))).not.toBeNull()
-  expect(kit.service()?.message).toContain('first contact with the server')
+  expect(kit.service()?.message).toContain(deletionText('pruned_when_current'))
   expect(cluster.object(configMapRef('a'))).not.toBeNull() // all else goes on
   contact()
   await clock.advance(10_000)

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { isNewer } from '../../agent/cluster/resource-version.ts'
+import { objectPart } from '../../agent/messages/object-messages.ts'
 import { describeDrift, driftText, shownPaths } from '../../agent/reconcile/snapshot/fields/drift.ts'
 import { isFilledByOthers, ownedHash } from '../../agent/reconcile/snapshot/fields/owned-fields.ts'
 import { liveObjectOf, ownerOf } from '../../agent/reconcile/snapshot/watch/live-object.ts'
@@ -165,11 +166,15 @@ describe('DR1 what was sent empty', () => {
 })
 
 test.each([
-  [{ paths: ['.a', '.b'], manager: 'x' }, false, '.a, .b changed by x'],
-  [{ paths: ['.a'], manager: '', removed: true as const }, false, '.a removed by an unknown manager'],
+  [{ paths: ['.a', '.b'], manager: 'x' }, false, objectPart('fields_changed', { paths: '.a, .b', manager: 'x' })],
+  [
+    { paths: ['.a'], manager: '', removed: true as const },
+    false,
+    objectPart('fields_removed', { paths: '.a', manager: objectPart('unknown_manager') }),
+  ],
   [{ paths: [], manager: '' }, false, 'changed by an unknown manager'],
   [{ paths: ['.1', '.2', '.3', '.4', '.5', '.6'], manager: 'x' }, false, '.1, .2, .3, .4, .5 and 1 more changed by x'],
-  [{ paths: [], manager: '' }, true, 'deleted outside Git'],
+  [{ paths: [], manager: '' }, true, objectPart('deleted_outside')],
 ])('DR2 %j, deleted: %p, is told as what it is', (note, deleted, text) => expect(driftText(note, deleted)).toBe(text))
 
 describe('DR2 a drift names paths and rival', () => {

@@ -1,6 +1,9 @@
 // Kinds and namespaces that go away while objects of ours are in them.
+
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { ApiFailure } from '../../agent/cluster/cluster.ts'
+import { objectPart, objectText } from '../../agent/messages/object-messages.ts'
+import { deletingText, stuckAdvice } from '../../shared/kube/deletion.ts'
 import { type K8sObject, type ObjectRef, refKey } from '../../shared/kube/object.ts'
 import { setup, stopAll } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMaps, SHOP } from '../support/reconcile-kit.ts'
@@ -197,10 +200,12 @@ test('RC23 writes into a namespace that is being deleted say what holds it, and 
   await run()
   expect(kit.object(configMapKey('m0000', 'stuck'))).toMatchObject({
     reason: 'NamespaceTerminating',
-    message:
-      'configmaps "m0000" is forbidden: unable to create new content in namespace stuck because it is being terminated; namespace: it is being deleted; ' +
-      'held by the finalizers example.com/hold; restart the controller that owns the finalizer, or remove it with kubectl edit if the controller no longer exists; ' +
-      'waiting until the namespace is deleted',
+    message: objectText('NamespaceTerminating', {
+      failure: objectPart('namespace_held', {
+        failure: 'configmaps "m0000" is forbidden: unable to create new content in namespace stuck because it is being terminated',
+        deleting: `${deletingText(['example.com/hold'])}; ${stuckAdvice('Namespace', deletingText(['example.com/hold']))}`,
+      }),
+    }),
   })
   const reads = cluster.requests.filter(({ verb, ref }) => verb === 'get' && ref?.kind === 'Namespace' && ref.name === 'stuck')
   const refused = cluster.requests.filter(({ verb, ref }) => verb === 'apply' && ref?.namespace === 'stuck')

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { deletionText } from '../../agent/messages/deletion-messages.ts'
 import { judgeClaim, readClaim } from '../../agent/reconcile/claim/claim.ts'
 import { type Candidate, type DeletionRequest, decideDeletions, holdingOf } from '../../agent/reconcile/plan/prune/deletion.ts'
 import type { GuardCounts } from '../../agent/reconcile/plan/prune/prune-guard.ts'
@@ -84,7 +85,7 @@ describe('the prune guard', () => {
       list: expect.stringMatching(/^[0-9a-f]{16}$/),
       count: 4,
       ownedCount: 20,
-      why: '1 of 4 hold other objects or data (Namespace); the annotation skerry.dev/prune: allowed permits the deletion without a confirmation',
+      why: deletionText('precious', { precious: 1, count: 4, kinds: 'Namespace' }),
     })
   })
 })

@@ -1,6 +1,10 @@
 // What the loop does about drift and about objects that leave their manifests, on the fake API server.
+
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { ApiFailure } from '../../agent/cluster/cluster.ts'
+import { deletionText } from '../../agent/messages/deletion-messages.ts'
+import { news } from '../../agent/messages/event-messages.ts'
+import { objectPart, objectText } from '../../agent/messages/object-messages.ts'
 import { SERVICE_LABEL } from '../../shared/kube/marks.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { crd, denied, namespace, requests, setup, stopAll, thing, track, writes } from '../support/reconcile-fixtures.ts'
@@ -119,9 +123,7 @@ describe('drift', () => {
     const told = (name: string) => kit.events().filter(({ object }) => object === configMapKey(name))
     cluster.deleteAs('kubectl', configMapRef('m0003'))
     await settle()
-    expect(told('m0003')).toMatchObject([
-      { type: 'Normal', reason: 'Restored', message: 'ConfigMap default/m0003: deleted outside Git; restored' },
-    ])
+    expect(told('m0003')).toMatchObject([news('Restored', { object: 'ConfigMap default/m0003', drift: objectPart('deleted_outside') })])
     expect(kit.drift(configMapKey('m0003'))).toMatchObject({ action: 'healed', deleted: true, paths: [], manager: '' })
     await kit.stop()
     cluster.deleteAs('kubectl', configMapRef('m0004'))
@@ -144,7 +146,7 @@ describe('drift', () => {
     expect(writes(cluster)).toEqual([])
     expect(kit.object(configMapKey('m0001'))).toMatchObject({
       reason: 'Drifted',
-      message: 'deleted outside Git; create it again, remove it from Git, or set sync.drift to correct',
+      message: objectText('Drifted.deleted', { drift: objectPart('deleted_outside') }),
     })
     expect(kit.drift(configMapKey('m0001'))).toMatchObject({ action: 'reported', deleted: true })
   })
@@ -247,7 +249,7 @@ describe('pruning', () => {
     await settle()
     expect(writes(cluster)).toEqual([])
     expect(kit.service()).toMatchObject({ reason: 'PruneBlocked', refusal: { digest, count: 1 } })
-    expect(kit.service()?.refusal?.why).toContain('the served kinds of this cluster changed')
+    expect(kit.service()?.refusal?.why).toContain(deletionText('facts_only'))
     kit.desire(configMaps(2), { pruneConfirmed: digest })
     await settle()
     expect(writes(cluster)).toHaveLength(1)

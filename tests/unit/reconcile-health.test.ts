@@ -1,5 +1,6 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { explanation } from '../../agent/messages/explanation-messages.ts'
 import { loadCel } from '../../shared/adapters/cel.ts'
 import { STATUS_GRACE_MS } from '../../shared/kube/health-object.ts'
 import { type K8sObject, refKey } from '../../shared/kube/object.ts'
@@ -7,6 +8,7 @@ import type { ServiceHealth } from '../../shared/model/health-rules.ts'
 import { createFakeCluster, type FakeCluster } from '../support/fake-cluster.ts'
 import { crd, thing } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef, createReconcileKit, type ReconcileKit } from '../support/reconcile-kit.ts'
+import { SOME, said } from '../support/said.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { createVirtualClock, type VirtualClock } from '../support/virtual-clock.ts'
 
@@ -133,7 +135,7 @@ test('HE6 a rule that this agent cannot read never makes anything healthy, and s
   kit.desire([configMap('a')], { health: [{ ...READY, current: 'fromTheFuture(data)' }] })
   await clock.settle()
   expect(kit.object(configMapKey('a'))).toMatchObject({ health: 'Progressing', reason: 'HealthRuleError' })
-  expect(kit.object(configMapKey('a'))?.message).toContain('this agent may be too old')
+  expect(kit.object(configMapKey('a'))?.message).toMatch(said(explanation('rule_too_new', { why: SOME })))
 })
 
 test('HE5 sync.waitForAddress of a service makes its load balancers wait, also those that are there already', async () => {

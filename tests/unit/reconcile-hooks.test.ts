@@ -1,5 +1,8 @@
 // Hooks of a revision on the fake API server: who waits for whom, what runs once, what survives a restart.
+
 import { afterEach, describe, expect, test } from 'bun:test'
+import { objectText } from '../../agent/messages/object-messages.ts'
+import { orderText } from '../../agent/messages/service-messages.ts'
 import { type K8sObject, refKey } from '../../shared/kube/object.ts'
 import {
   annotated,
@@ -20,6 +23,7 @@ import {
 } from '../support/hook-fixtures.ts'
 import { namespace, setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef, SHOP } from '../support/reconcile-kit.ts'
+import { SOME, said } from '../support/said.ts'
 
 afterEach(stopAll)
 
@@ -34,7 +38,9 @@ describe('phases', () => {
     expect(writes(cluster)).toEqual(['apply Job before'])
     const web = refKey(deploymentRef('web'))
     expect(kit.object(web)).toMatchObject({ reason: 'WaitingForHook' })
-    expect(kit.object(web)?.message).toMatch(/^waiting for the pre-sync hook Job default\/before to end since 20/)
+    expect(kit.object(web)?.message).toMatch(
+      said(orderText('hook_running', { what: orderText('hook', { phase: 'pre-sync', object: 'Job default/before' }), since: SOME })),
+    )
     expect(kit.service()).toMatchObject({ sync: 'OutOfSync', reason: 'WaitingForHook', objectCount: 1 })
     succeed(cluster, 'before')
     await settle()
@@ -107,8 +113,15 @@ describe('phases', () => {
     await settle()
     expect(writes(cluster)).toEqual(['apply Job rescue'])
     expect(kit.service()).toMatchObject({ sync: 'OutOfSync', health: 'Degraded', reason: 'HookFailed' })
-    expect(kit.service()?.message).toContain('the pre-sync hook Job default/before failed at 20')
-    expect(kit.service()?.message).toContain('it has no database; correct it and commit; a new revision runs it again')
+    expect(kit.service()?.message).toMatch(
+      said(
+        orderText('hook_failed', {
+          what: orderText('hook', { phase: 'pre-sync', object: 'Job default/before' }),
+          since: SOME,
+          why: `${SOME}it has no database`,
+        }),
+      ),
+    )
     cluster.editAs('kubectl-edit', configMapRef('a'), (object) => Object.assign(object, { data: { v: 'edited' } }))
     await settle()
     expect(cluster.object(configMapRef('a'))?.['data']).toEqual({ v: '1' })
@@ -281,7 +294,7 @@ describe('objects of hooks', () => {
     cluster.deleteAs('kubectl', jobRef('before'))
     await settle()
     expect(kit.service()).toMatchObject({ reason: 'HookFailed' })
-    expect(kit.service()?.message).toContain('its object was deleted before the run ended')
+    expect(kit.service()?.message).toContain(orderText('run_deleted'))
     expect(cluster.object(configMapRef('a'))).toBeNull()
   })
 
@@ -381,7 +394,7 @@ describe('objects of hooks', () => {
     kit.desire([hook('before', 'pre-sync'), configMap('a')])
     await run()
     expect(writes(cluster)).toEqual([])
-    expect(kit.service()?.message).toContain('delete it, or rename the hook')
+    expect(kit.service()?.message).toContain(objectText('AlreadyExists'))
     cluster.deleteAs('kubectl', jobRef('before'))
     await settle()
     await clock.advance(300_000)

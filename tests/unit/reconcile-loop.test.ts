@@ -1,5 +1,8 @@
 // What the loop applies, and when it may, on the fake API server.
+
 import { afterEach, describe, expect, test } from 'bun:test'
+import { objectText } from '../../agent/messages/object-messages.ts'
+import { refusedOrder } from '../../agent/messages/site-messages.ts'
 import { CLAIM_NAME, CLAIM_NAMESPACE } from '../../agent/reconcile/claim/claim.ts'
 import { ANSWER_WITHIN_MS } from '../../agent/reconcile/claim/claim-keeper.ts'
 import { SERVICE_LABEL, TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'
@@ -98,7 +101,7 @@ describe('applying', () => {
     expect(kit.object(configMapKey('m0001'))).toMatchObject({
       sync: 'OutOfSync',
       reason: 'Forbidden',
-      message: 'quota; change the RBAC rule, quota or admission policy that forbids it; retrying',
+      message: objectText('Forbidden', { failure: 'quota' }),
     })
     expect(kit.object(configMapKey('m0002'))).toMatchObject({ sync: 'Synced' })
     writes(cluster)
@@ -343,7 +346,7 @@ test('IV5 nothing of a service that went stays in the agent: nobody can hold it,
   await settle()
   kit.dropRow()
   await settle()
-  expect(kit.reconciler.order(hold)).toEqual({ kind: 'refused', message: 'service web/shop is not in this cluster' })
+  expect(kit.reconciler.order(hold)).toEqual(refusedOrder('service_not_here', { service: 'web/shop' }))
   expect(kit.state.services()).toEqual([])
   writes(cluster)
   kit.desire([configMap('a')])

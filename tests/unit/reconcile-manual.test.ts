@@ -1,5 +1,7 @@
 // sync.mode: manual in the agent: what waits for a person, what is healed meanwhile, and what opens the gate.
+
 import { afterEach, describe, expect, test } from 'bun:test'
+import { serviceStatus } from '../../agent/messages/service-messages.ts'
 import { manualGate } from '../../agent/reconcile/plan/gates/gates.ts'
 import { serviceRowSchema } from '../../shared/model/desired.ts'
 import { setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
@@ -23,9 +25,7 @@ test.each([
   if (gate !== null)
     expect(gate).toEqual({
       kind: 'gated',
-      reason: 'ManualSync',
-      message:
-        'revision digest of commit abc waits for approval (sync.mode is manual); run `skerry sync shop -p web` to see the plan and approve it',
+      ...serviceStatus('ManualSync', { digest: 'digest', commit: 'abc', service: 'shop', project: 'web' }),
     })
 })
 

@@ -1,14 +1,22 @@
 // What is deleted when, and what is said while it is not: health, deadlines, annotations, hand-overs, holds, windows, a
 // person at the site.
+
 import { afterEach, describe, expect, test } from 'bun:test'
+import { deletionText } from '../../agent/messages/deletion-messages.ts'
+import { news } from '../../agent/messages/event-messages.ts'
+import { objectText } from '../../agent/messages/object-messages.ts'
+import { serviceText } from '../../agent/messages/service-messages.ts'
+import { sitePart } from '../../agent/messages/site-messages.ts'
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { crd, namespace, namespaceRef, setup, stopAll, thing, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef, type RowOptions, SHOP } from '../support/reconcile-kit.ts'
+import { SOME, said } from '../support/said.ts'
 
 afterEach(stopAll)
 
 const MINUTE = 60_000
+const WHOLE = sitePart('whole_cluster')
 const OTHER: ServiceId = { project: 'web', service: 'other' }
 const deployment = (name: string): K8sObject =>
   ({
@@ -45,16 +53,13 @@ describe('a prune that waits for health', () => {
     kit.desire([deployment('new')])
     await clock.advance(MINUTE)
     expect(kit.service()).toMatchObject({ reason: 'PrunePending' })
-    expect(kit.service()?.message).toContain('to be pruned when Deployment default/new is healthy')
+    expect(kit.service()?.message).toMatch(
+      said(deletionText('when_ready', { object: 'Deployment default/new', until: 'healthy', pruneWhen: 'healthy', names: SOME })),
+    )
     await clock.advance(10 * MINUTE)
     expect(kit.service()).toMatchObject({ sync: 'OutOfSync', reason: 'PruneOverdue' })
-    const message = kit.service()?.message ?? ''
-    for (const part of [
-      'Deployment default/new is not healthy 10m after',
-      'kept until then: Deployment default/old',
-      'sync.pruneWhen: applied',
-    ])
-      expect(message).toContain(part)
+    const overdue = { object: 'Deployment default/new', deadline: '10m', why: SOME, names: 'Deployment default/old' }
+    expect(kit.service()?.message).toMatch(said(deletionText('overdue_healthy', overdue)))
     expect(cluster.object(deploymentRef('old'))).not.toBeNull()
     cluster.setStatus(deploymentRef('new'), available)
     await clock.advance(1_000)
@@ -86,7 +91,9 @@ describe('a deletion that does not end', () => {
     kit.start()
     await clock.advance(10 * MINUTE)
     expect(kit.object(configMapKey('stuck'))).toMatchObject({ reason: 'DeletionStuck', health: 'Degraded' })
-    expect(kit.object(configMapKey('stuck'))?.message).toContain('example.com/hold, for more than 10 min: restart the controller')
+    expect(kit.object(configMapKey('stuck'))?.message).toMatch(
+      said(objectText('DeletionStuck', { deleting: `${SOME}example.com/hold`, length: '10 min', advice: SOME })),
+    )
     expect(kit.service()).toMatchObject({ reason: 'DeletionStuck' })
     cluster.editAs('controller', configMapRef('stuck'), ({ metadata }) => Reflect.deleteProperty(metadata, 'finalizers'))
     await clock.advance(1_000)
@@ -162,7 +169,7 @@ describe('annotations that speak of deletion', () => {
     expect(kit.object(configMapKey('a'))).toMatchObject({
       sync: 'OutOfSync',
       reason: 'Conflict',
-      message: expect.stringContaining('attempts to delete it'),
+      message: expect.stringMatching(said(objectText('Conflict.delete', { failure: `changed by another client${SOME}` }))),
     })
     expect(kit.events().filter(({ reason }) => reason === 'DeletionConflict')).toHaveLength(1)
     isBusy = false
@@ -207,9 +214,7 @@ describe('PR8 an object that is handed over', () => {
     parts.kit.desire([configMap('own')], handover(parts.before))
     await parts.clock.advance(MINUTE)
     expect(uidNow(parts)).toBe(parts.uid)
-    expect(parts.kit.object(configMapKey('moved'))?.message).toBe(
-      'moving to service web/other, whose next revision has not arrived yet; kept until then; delete it by hand if that service must not manage it',
-    )
+    expect(parts.kit.object(configMapKey('moved'))?.message).toBe(deletionText('moving_next', { service: 'service web/other' }))
     parts.kit.desire([configMap('other'), configMap('moved')], {}, OTHER)
     await parts.clock.advance(MINUTE)
     expect(uidNow(parts)).toBe(parts.uid)
@@ -262,7 +267,9 @@ describe('PR8 an object that is handed over', () => {
     await clock.advance(3_600_000)
     expect(uidNow(parts)).toBe(uid)
     expect(kit.state.inventory(SHOP).map(({ ref }) => ref.name)).toEqual(['moved'])
-    expect(kit.object(configMapKey('moved'))?.message).toContain('delete it by hand if that service must not manage it')
+    expect(kit.object(configMapKey('moved'))?.message).toBe(
+      deletionText(after === null ? 'moving' : 'moving_next', { service: 'service web/other' }),
+    )
     cluster.deleteAs('somebody', configMapRef('moved'))
     await clock.advance(MINUTE)
     expect(kit.state.inventory(SHOP)).toEqual([])
@@ -333,11 +340,13 @@ describe('holds and windows', () => {
     const unhold = { kind: 'unhold', service: null, by: 'ola' } as const
     kit.reconciler.order(hold)
     expect(kit.reconciler.order(unhold).message).toBe(
-      'the whole cluster goes on but for web/shop, held by a hold of its own; lifted by ola',
+      news('Released.butFor', { what: WHOLE, by: 'ola', held: 'web/shop', count: 1 }).message,
     )
     kit.reconciler.order({ ...hold, service: null })
-    expect(kit.reconciler.order({ ...unhold, service: 'web/shop' }).message).toContain('still held with the whole cluster')
-    expect(kit.reconciler.order(unhold).message).toBe('the whole cluster goes on; lifted by ola')
+    expect(kit.reconciler.order({ ...unhold, service: 'web/shop' }).message).toBe(
+      news('Released.still', { what: 'web/shop', by: 'ola' }).message,
+    )
+    expect(kit.reconciler.order(unhold).message).toBe(news('Released', { what: WHOLE, by: 'ola' }).message)
   })
 
   test('HO2 a hold on the whole cluster ends at its hour, with nobody asking', async () => {
@@ -391,7 +400,7 @@ describe('holds and windows', () => {
     kit.desire([configMap('c')])
     await clock.advance(60 * MINUTE)
     expect(cluster.object(configMapRef('b'))).not.toBeNull()
-    expect(kit.service()?.message).toContain('opens at 2023-11-15T23:00Z')
+    expect(kit.service()?.message).toMatch(said(serviceText('OutsideWindow.opens', { closed: SOME, at: '2023-11-15T23:00Z' })))
   })
 })
 

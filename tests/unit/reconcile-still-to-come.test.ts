@@ -1,6 +1,8 @@
 // Work that is still to be done is not forgotten, whatever comes in which order: answers after their events, gates that
 // open, revisions that come and go, a claim that comes back.
+
 import { afterEach, describe, expect, test } from 'bun:test'
+import { objectText } from '../../agent/messages/object-messages.ts'
 import { CLAIM_NAME, CLAIM_NAMESPACE, claimObject } from '../../agent/reconcile/claim/claim.ts'
 import { SERVICE_LABEL } from '../../shared/kube/marks.ts'
 import { type K8sObject, refKey, refOf } from '../../shared/kube/object.ts'
@@ -391,7 +393,7 @@ test('RC16 PR6 what is to go of an API that did not answer at the start goes whe
   await run()
   expect(kit.object(refKey(refOf(thing('t'))))).toMatchObject({
     reason: 'UnknownKind',
-    message: expect.stringContaining('does not answer'),
+    message: objectText('UnknownKind.keptSilent', { apiVersion: 'example.com/v1' }),
   })
   cluster.deleteAs('kubectl', api)
   requests(cluster)

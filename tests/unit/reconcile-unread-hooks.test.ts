@@ -1,9 +1,12 @@
 // Hooks that cannot be run yet: what they hold up, and what is remembered of them meanwhile.
+
 import { afterEach, describe, expect, test } from 'bun:test'
+import { objectText } from '../../agent/messages/object-messages.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { deployment, hook, hooked, ready, waved } from '../support/hook-fixtures.ts'
 import { crd, setup, stopAll, thing, writes } from '../support/reconcile-fixtures.ts'
 import { configMap } from '../support/reconcile-kit.ts'
+import { SOME, said } from '../support/said.ts'
 
 afterEach(stopAll)
 
@@ -17,7 +20,7 @@ describe('hooks whose kind is not served', () => {
     await run()
     expect(writes(cluster)).toEqual([])
     expect(kit.service()).toMatchObject({ sync: 'OutOfSync', reason: 'WaitingForHook' })
-    expect(kit.service()?.message).toContain('no API of this cluster serves Thing')
+    expect(kit.service()?.message).toMatch(said(objectText('UnknownKind', { apiVersion: SOME, kind: 'Thing' })))
     cluster.applyAs('kubectl', crd)
     await clock.advance(MINUTES)
     expect(writes(cluster)).toEqual(['apply Thing before', 'apply ConfigMap a'])
@@ -65,5 +68,5 @@ test('HK3 a hook that cannot be applied as it is holds its phase back, too', asy
   kit.desire([nowhere, configMap('a')])
   await run()
   expect(writes(cluster)).toEqual([])
-  expect(kit.service()?.message).toContain('namespace is missing')
+  expect(kit.service()?.message).toContain(objectText('Unreadable.noNamespace'))
 })

@@ -1,9 +1,12 @@
 // Waves on the fake API server: who waits for whom, what is said meanwhile, and the way back.
+
 import { afterEach, expect, test } from 'bun:test'
+import { orderText } from '../../agent/messages/service-messages.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { annotated, deployment, hook, job, ready, WAVE, waved } from '../support/hook-fixtures.ts'
 import { crd, setup, stopAll, thing, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef } from '../support/reconcile-kit.ts'
+import { SOME, said } from '../support/said.ts'
 
 afterEach(stopAll)
 
@@ -13,9 +16,10 @@ test('OR3, OR4 a wave waits for the health of the one before, and says for whom'
   await run()
   expect(writes(cluster)).toEqual(['apply Deployment db'])
   expect(kit.object(configMapKey('last'))).toMatchObject({ sync: 'OutOfSync', reason: 'WaitingForWave' })
-  expect(kit.object(configMapKey('last'))?.message).toMatch(/^waiting for wave -1: Deployment default\/db to be healthy since 20/)
+  const waits = said(orderText('not_healthy', { what: orderText('wave', { wave: -1, object: 'Deployment default/db' }), since: SOME }))
+  expect(kit.object(configMapKey('last'))?.message).toMatch(waits)
   expect(kit.service()).toMatchObject({ sync: 'OutOfSync', health: 'Missing', reason: 'WaitingForWave' })
-  expect(kit.service()?.message).toStartWith('waiting for wave -1: Deployment default/db')
+  expect(kit.service()?.message).toMatch(waits)
   expect(kit.service()?.applied).toBeUndefined()
   ready(cluster, 'db')
   await settle()
@@ -49,7 +53,9 @@ test('OR4 a Degraded wave stops the later ones, past the deadline as well, and a
   writes(cluster)
   await clock.advance(121_000)
   expect(kit.service()).toMatchObject({ health: 'Degraded', reason: 'WaitingForWave' })
-  expect(kit.object(configMapKey('last'))?.message).toContain('Deployment default/web, which is not healthy since ')
+  expect(kit.object(configMapKey('last'))?.message).toMatch(
+    said(orderText('degraded', { what: `${SOME}Deployment default/web`, since: SOME, why: SOME })),
+  )
   expect(writes(cluster)).toEqual([])
   kit.desire([waved(configMap('last'), 1), deployment('web', 'a:2')], { sync: { healthDeadline: '2m' } })
   await settle()
@@ -68,7 +74,9 @@ test('OR4 what is refused for good stops the later waves and is named', async ()
   await run()
   await clock.advance(60_000)
   expect(cluster.object(configMapRef('last'))).toBeNull()
-  expect(kit.object(configMapKey('last'))?.message).toContain('ConfigMap default/bad, which is not applied')
+  expect(kit.object(configMapKey('last'))?.message).toMatch(
+    said(orderText('refused', { what: `${SOME}ConfigMap default/bad`, since: SOME, why: SOME })),
+  )
   expect(kit.object(configMapKey('bad'))).toMatchObject({ reason: 'Invalid' })
 })
 

@@ -1,10 +1,14 @@
 // Removal orders and what Git cannot bring back, on the fake API server: data waits for a person, everything else goes.
+
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { ApiFailure } from '../../agent/cluster/cluster.ts'
+import { deletionText } from '../../agent/messages/deletion-messages.ts'
+import { serviceText } from '../../agent/messages/service-messages.ts'
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { crd, namespace, namespaceRef, setup, stopAll, thing, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapRef, createReconcileKit, type RowOptions, SHOP } from '../support/reconcile-kit.ts'
+import { SOME, said } from '../support/said.ts'
 
 afterEach(stopAll)
 
@@ -28,6 +32,8 @@ async function applied(objects: readonly K8sObject[], options: RowOptions = {}) 
   return parts
 }
 
+const LEAVING = said(deletionText('leaving_inside', { services: 'service web/other' }))
+
 describe('a removal order', () => {
   test('RM1 a claim waits for a person while everything else goes; the service names it, and what is lost', async () => {
     const { cluster, kit, clock } = await applied([configMap('a'), claim('data'), claim('more')])
@@ -39,8 +45,10 @@ describe('a removal order', () => {
       sync: 'OutOfSync',
       reason: 'ConfirmationPending',
       refusal: { names, count: 2, only: true },
-      message:
-        'removal waits for confirmation (`skerry confirm`): PersistentVolumeClaim default/data (its data will be lost), PersistentVolumeClaim default/more (its data will be lost)',
+      message: serviceText('ConfirmationPending', {
+        what: 'removal',
+        why: names.map((name) => `${name} (its data will be lost)`).join(', '),
+      }),
     })
     expect(kit.object('/PersistentVolumeClaim/default/data')).toMatchObject({ sync: 'OutOfSync', reason: 'ConfirmationPending' })
     expect(kit.events().filter(({ reason }) => reason === 'ConfirmationPending')).toHaveLength(1)
@@ -268,7 +276,13 @@ describe('a Namespace that would go with a service', () => {
     kit.remove('prune')
     await clock.advance(MINUTE)
     expect(cluster.object(namespaceRef('shop'))).not.toBeNull()
-    expect(kit.service()?.message).toContain('cannot read its contents: cannot list secrets: secrets is forbidden')
+    expect(kit.service()?.message).toMatch(
+      said(
+        deletionText('contents_unread', {
+          why: deletionText('list_failed', { plural: 'secrets', failure: `secrets is forbidden${SOME}` }),
+        }),
+      ),
+    )
   })
 
   test('RM3 objects of a service that is removed, too, are waited for, and nobody is asked', async () => {
@@ -287,7 +301,7 @@ describe('a Namespace that would go with a service', () => {
     kit.remove('prune', SHOP, 2)
     await clock.advance(MINUTE)
     expect(kit.service()?.refusal).toBeUndefined()
-    expect(kit.service()).toMatchObject({ reason: 'Removing', message: expect.stringContaining('web/other, which is being removed') })
+    expect(kit.service()).toMatchObject({ reason: 'Removing', message: expect.stringMatching(LEAVING) })
     cluster.fail(() => null)
     cluster.editAs('controller', configMapRef('b', 'shop'), ({ metadata }) => Object.assign(metadata, { finalizers: [] }))
     await clock.advance(15 * MINUTE)

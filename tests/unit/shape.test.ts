@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { objectPart } from '../../agent/messages/object-messages.ts'
 import { additionsText } from '../../agent/reconcile/snapshot/fields/additions.ts'
 import { describeDrift } from '../../agent/reconcile/snapshot/fields/drift.ts'
 import { EACH, heldLeaveFacts, type Leave, leaveFacts, leaveOf } from '../../agent/reconcile/snapshot/fields/ignore.ts'
@@ -264,7 +265,7 @@ describe('DR10, DR11 what a status says', () => {
   test('replicas that were given up', () => {
     const wanted = doc({ spec: { replicas: 1, x: 1 } })
     const text = (applied: Fields) => leftText({ wanted, applied: doc({ spec: applied }), autoscalers: hpa, additions: null })
-    expect(text({ x: 1 })).toBe('replicas are ignored, managed by HorizontalPodAutoscaler web')
+    expect(text({ x: 1 })).toBe(objectPart('fields_of_autoscaler', { part: 'replicas', name: 'HorizontalPodAutoscaler web' }))
     expect([text({ replicas: 1, x: 1 }), text({ replicas: 1, x: 2 })]).toEqual(['', ''])
   })
   test('additions: topmost paths, sorted, counted, without values and without what the cluster adds itself', () => {
@@ -278,9 +279,9 @@ describe('DR10, DR11 what a status says', () => {
       owns({ 'f:spec': { 'f:replicas': {} } }, 'kubectl', 'scale'),
     ]
     const text = additionsText(doc({ data: { a: '1' }, ...pods({}) }), others)
-    expect(text).toBe('added by others, and left to them: .data.b (tuner), .extra (tuner), .spec.containers[{"name":"side"}] (tuner)')
+    expect(text).toBe(objectPart('fields_added', { paths: '.data.b (tuner), .extra (tuner), .spec.containers[{"name":"side"}] (tuner)' }))
     const many = owns({ 'f:data': Object.fromEntries(Array.from({ length: 12 }, (_, n) => [`f:k${n}`, {}])) })
-    expect(additionsText(doc({}), [many])).toBe('added by others, and left to them: .data (tuner)')
+    expect(additionsText(doc({}), [many])).toBe(objectPart('fields_added', { paths: '.data (tuner)' }))
     expect(additionsText(doc({ data: { x: '' } }), [many])).toContain(' and 2 more')
     expect(additionsText(doc({}), null)).toBe('')
   })

@@ -1,9 +1,11 @@
 // SC1 to SC4: values of a ConfigMap at the site: what a Service may name, how the agent follows it, and what it
 // becomes.
+
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { WatchEvent, WatchScope } from '../../agent/cluster/cluster.ts'
 import { GONE_AFTER_MS } from '../../agent/cluster/facts-book.ts'
 import { SiteBook } from '../../agent/cluster/site-book.ts'
+import { sitePart } from '../../agent/messages/site-messages.ts'
 import type { SitePolicy } from '../../agent/reconcile/snapshot/permits.ts'
 import { SiteConfigKeeper } from '../../agent/site-config.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
@@ -193,8 +195,8 @@ describe('SC1 SC4 the agent follows the rows', () => {
     await eventually('the reason', async () => site.reported()?.maps['infra/other']?.problem === 'may not watch')
   })
   test.each([
-    ['a namespace that the site does not allow', { namespaces: ['web-*'] }, 'rule namespaces'],
-    ['any ConfigMap when the site denies it', { deny: ['site-config'] }, 'rule deny'],
+    ['a namespace that the site does not allow', { namespaces: ['web-*'] }, sitePart('namespace_denied', { namespace: 'infra' })],
+    ['any ConfigMap when the site denies it', { deny: ['site-config'] }, sitePart('site_config_denied')],
   ] as Array<[string, SitePolicy, string]>)('it does not look at %s', async (_, policy, why) => {
     const site = start(policy)
     site.want('infra/site', ['a'])

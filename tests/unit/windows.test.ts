@@ -1,8 +1,11 @@
 // When a service may be changed: cron lines on the wall clock of a zone, over the days on which that clock is set.
+
 import { describe, expect, test } from 'bun:test'
+import { servicePart, serviceText } from '../../agent/messages/service-messages.ts'
 import { type ChangeWindow, judgeWindows } from '../../agent/reconcile/plan/gates/windows.ts'
 import { parseCron } from '../../shared/kube/cron-times.ts'
 import { createZone } from '../../shared/kube/zone.ts'
+import { SOME, said } from '../support/said.ts'
 
 const at = (text: string): number => Date.parse(text)
 const allow = (schedule: string, duration: string, timeZone = 'Europe/Oslo'): ChangeWindow => ({
@@ -96,7 +99,12 @@ describe('WI1 windows', () => {
 
   test('WI1 the message names the window and when it opens', () =>
     expect(judgeWindows([night], at('2026-06-01T10:00Z')).closed).toBe(
-      'outside of the window "0 22 * * mon-fri" for 6h (Europe/Oslo); opens at 2026-06-01T20:00Z',
+      serviceText('OutsideWindow.opens', {
+        closed: serviceText('OutsideWindow.one', {
+          windows: servicePart('window', { schedule: '0 22 * * mon-fri', duration: '6h', zone: 'Europe/Oslo' }),
+        }),
+        at: '2026-06-01T20:00Z',
+      }),
     ))
 
   test.each([
@@ -107,7 +115,7 @@ describe('WI1 windows', () => {
     ['a zone', allow('0 0 * * *', '1h', 'Europe/Nowhere')],
   ])('WI1 %s that cannot be read closes', (_, window) => {
     const verdict = judgeWindows([window], at('2026-06-01T10:00Z'))
-    expect(verdict.closed).toContain('invalid window')
+    expect(verdict.closed).toMatch(said(serviceText('OutsideWindow.invalid', { what: SOME })))
     expect(verdict.changesAtMs).toBeNull()
   })
 
@@ -116,7 +124,7 @@ describe('WI1 windows', () => {
     let nowMs = at('2026-06-01T00:00Z')
     for (let looks = 0; ; looks += 1) {
       const { closed, changesAtMs, checkedAgainAtMs } = judgeWindows([morning], nowMs)
-      expect(closed).not.toContain('no window opens soon')
+      expect(closed).not.toMatch(said(serviceText('OutsideWindow.never', { closed: SOME })))
       nowMs = changesAtMs ?? checkedAgainAtMs ?? Number.NaN
       if (changesAtMs !== null) break
       expect(looks).toBeLessThan(5)
