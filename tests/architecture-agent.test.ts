@@ -80,17 +80,19 @@ test('the catalogue of messages imports only shared and itself', () => {
 })
 
 /** Rooms that speak to people through statuses, Events, problems and answers. Logs and AppErrors have own texts. */
-const SPEAKING = /^agent\/(reconcile|ask|sops)\/|^agent\/[^/]+\.ts$/
+const SPEAKING = /^agent\/(reconcile|ask|sops)\/|^agent\/(cluster\/)?[^/]+\.ts$/
 const NOT_SAID: Readonly<Record<string, string>> = {
   'agent/config.ts': 'the option table makes the help texts',
   'agent/metrics.ts': 'the table of metrics makes their reference page',
+  'agent/cluster/api-failure.ts': 'recognizes sentences of the API server',
+  'agent/cluster/kubeconfig.ts': 'refuses credentials with AppErrors',
   'agent/rbac.ts': 'refuses wrong options of a command, with AppErrors',
   'agent/main.ts': 'lines of a process that cannot start',
-  'agent/ask/answer-writer.ts': 'the work that an AppError names',
+  'agent/cluster/watch-loop.ts': 'an error that only the log names',
 }
 /** Text before a literal that goes to a log, an assertion or an AppError. */
 const ASIDE =
-  /(?:\b(?:log|at)\.\w+|\bassert\w*|\binvariant|Error|\bwatch\?\.)\((?:[^()]|\([^()]*\))*$|\b(?:doing|detail|remedy|next): $|\.includes\($/
+  /(?:\b(?:log|at)\.\w+|\bassert\w*|\binvariant|Error|\bwatch\?\.)\((?:[^()]|\([^()]*\))*$|\b(?:doing|detail|remedy|next)(?::| =) $|\.includes\($/
 
 /** Literals with three words in a row, by line. */
 function sentences({ path, text }: { path: string; text: string }): string[] {

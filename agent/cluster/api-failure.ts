@@ -2,8 +2,10 @@
 // code 500 and some passing ones with 403, so the code alone is never enough. The classes are read from the raw text,
 // which stays in this file: the message of a failure has passed the boundary (redact/safe-text.ts), and so have the
 // warnings of any answer, which come in HTTP headers: `299 - "text"` (RFC 7234, section 5.5), several joined by commas.
+
 import { z } from 'zod'
 import { WARNING_CHARS_MAX, WARNINGS_MAX } from '../../shared/model/status.ts'
+import { failureSays, failureText } from '../messages/failure-messages.ts'
 import type { ApiFailure, ApiResource } from './cluster.ts'
 import { MESSAGE_CHARS_MAX, safeStatus, safeText } from './redact/safe-text.ts'
 
@@ -108,7 +110,7 @@ export function failureOf({ status: code, body, text, retryAfter, plural, sent, 
     kind: kindOf(code, status, raw, plural),
     status: code,
     reason: reasonOf(status),
-    message: message.slice(0, MESSAGE_CHARS_MAX) || `HTTP ${code} without a message`,
+    message: message.slice(0, MESSAGE_CHARS_MAX) || failureText('status_alone', { code }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   }
 }
@@ -190,12 +192,9 @@ const UNTRUSTED = new Set([
 export function unreachable(server: string, error: unknown): ApiFailure {
   const code = errorCode(error)
   const address = server.replace(/^(https?:\/\/)[^/@]*@/, '$1')
-  if (UNTRUSTED.has(code)) {
-    const message = `the certificate of ${address} was refused (${code}): it is not signed by the certificate authority in the credentials, is not for this name, or has expired`
-    return { kind: 'unreachable', status: 0, reason: 'UntrustedCertificate', message }
-  }
-  const text = safeText(error instanceof Error ? error.message : String(error))
-  return { kind: 'unreachable', status: 0, reason: code, message: `no answer from ${address}: ${text}` }
+  if (UNTRUSTED.has(code)) return { kind: 'unreachable', status: 0, ...failureSays('UntrustedCertificate', { address, code }) }
+  const failure = safeText(error instanceof Error ? error.message : String(error))
+  return { kind: 'unreachable', status: 0, reason: code, message: failureText('no_answer', { address, failure }) }
 }
 
 function errorCode(error: unknown): string {

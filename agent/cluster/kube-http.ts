@@ -1,9 +1,11 @@
 // HTTP to one API server on its own Bun.FetchSession, with rotating credentials, deadlines and a limit of requests in
 // flight. It knows nothing of resources. It verifies certificates unless the kubeconfig turns that off.
+
 import { AppError } from '../../shared/protocol/error.ts'
 import { type Clock, OVER } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
+import { failureSays, failureText } from '../messages/failure-messages.ts'
 import { failureOf, unreachable } from './api-failure.ts'
 import type { About, ApiFailure } from './cluster.ts'
 import type { KubeAccess, KubeCredentials } from './kube-credentials.ts'
@@ -119,8 +121,7 @@ export function createKubeHttp(
 
     async stream(request) {
       if (watches >= WATCHES_MAX + (request.isList === true ? LISTS_MAX : 0)) {
-        const message = `the agent has ${watches} open watches, which is the limit; reduce the kinds that its services use`
-        return { kind: 'failed', failure: { kind: 'throttled', status: 0, reason: 'TooManyWatches', message } }
+        return { kind: 'failed', failure: { kind: 'throttled', status: 0, ...failureSays('TooManyWatches', { watches }) } }
       }
       watches += 1
       // The deadline is for the head of the answer only.
@@ -249,7 +250,7 @@ function startDeadline(clock: Clock, timeoutMs: number, outer: AbortSignal | und
   if (outer?.aborted) abort()
   outer?.addEventListener('abort', abort, { once: true })
   void clock.sleep(timeoutMs, timer.signal).then(() => {
-    if (!timer.signal.aborted) request.abort(new Error(`no answer within ${timeoutMs / 1000} s`))
+    if (!timer.signal.aborted) request.abort(new Error(failureText('no_answer_in_time', { seconds: timeoutMs / 1000 })))
   })
   return {
     signal: request.signal,

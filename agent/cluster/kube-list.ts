@@ -1,6 +1,8 @@
 // Lists by pages, for servers that cannot stream a list in a watch.
+
 import { z } from 'zod'
 import type { K8sObject } from '../../shared/kube/object.ts'
+import { failureSays } from '../messages/failure-messages.ts'
 import type { ApiFailure, ApiResource, Extent, WatchScope } from './cluster.ts'
 import { collectionPath } from './discovery.ts'
 import type { KubeHttp } from './kube-http.ts'
@@ -75,5 +77,5 @@ export const listVersion = (body: unknown): string => listSchema.safeParse(body)
 
 const unreadable = (kind: string): { kind: 'failed'; failure: ApiFailure } => ({
   kind: 'failed',
-  failure: { kind: 'server_error', status: 200, reason: 'Unreadable', message: `the answer is not a list of ${kind}` },
+  failure: { kind: 'server_error', status: 200, ...failureSays('Unreadable.list', { kind }) },
 })

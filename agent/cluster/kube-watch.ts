@@ -8,6 +8,7 @@ import { type Clock, OVER } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
+import { failureSays } from '../messages/failure-messages.ts'
 import type { ApiFailure, ApiResource, Extent, WatchEvent, WatchScope } from './cluster.ts'
 import { collectionPath } from './discovery.ts'
 import { EventTail } from './event-tail.ts'
@@ -331,6 +332,5 @@ class Watch {
 const cutFailure = (cuts: number): ApiFailure => ({
   kind: 'unreachable',
   status: 0,
-  reason: 'Cut',
-  message: `the API server closed the watch ${cuts} times in a row right after it was opened`,
+  ...failureSays('Cut', { cuts }),
 })

@@ -1,5 +1,7 @@
 // Lists a resource once, by the start of a watch, which costs the API server less than a list by pages.
+
 import type { K8sObject } from '../../shared/kube/object.ts'
+import { failureSays } from '../messages/failure-messages.ts'
 import type { ApiFailure, ApiResource, Cluster, Extent, WatchScope } from './cluster.ts'
 
 /** Null when `onObject` got all objects. */
@@ -20,7 +22,7 @@ export async function listOnce(
       if (event.kind === 'synced') return null
       if (event.kind !== 'reset') onObject(event.object, event.kind !== 'removed')
     }
-    return { kind: 'unreachable', status: 0, reason: 'Stopped', message: 'the agent stopped the list' }
+    return { kind: 'unreachable', status: 0, ...failureSays('Stopped') }
   } finally {
     stop.abort()
   }

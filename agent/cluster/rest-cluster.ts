@@ -1,5 +1,6 @@
 // The Cluster port on a real API server, with raw JSON, server-side apply and watches that resume. A refusal is a
 // value. Only `info` and `discover` throw, because nothing can start without them.
+
 import { z } from 'zod'
 import { FIELD_MANAGER } from '../../shared/kube/marks.ts'
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
@@ -7,6 +8,7 @@ import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Random } from '../../shared/runtime/random.ts'
+import { failureSays } from '../messages/failure-messages.ts'
 import { namesMissingObject, parseStatus, warningsOf } from './api-failure.ts'
 import type {
   About,
@@ -193,6 +195,5 @@ const failed = (failure: ApiFailure): { kind: 'failed'; failure: ApiFailure } =>
 const unreadable = ({ status }: { status: number }): ApiFailure => ({
   kind: 'server_error',
   status,
-  reason: 'Unreadable',
-  message: 'the answer is not a Kubernetes object',
+  ...failureSays('Unreadable.object'),
 })

@@ -1,7 +1,10 @@
 // Turns the bytes of a watch into events: splits lines, parses each one, and gives objects that were requested with
 // their metadata alone their own kind. Pure; kube-watch.ts does requests and retries.
+
 import { z } from 'zod'
 import { isK8sObject, type K8sObject } from '../../shared/kube/object.ts'
+import type { Said } from '../messages/catalogue.ts'
+import { failureSays } from '../messages/failure-messages.ts'
 import { failureOf } from './api-failure.ts'
 import type { ApiFailure, ApiResource } from './cluster.ts'
 import { safeText } from './redact/safe-text.ts'
@@ -60,19 +63,19 @@ const bookmark = z.looseObject({
 export function parseWatchLine(line: string, resource: ApiResource): WatchLine {
   const event = parseJson(line)
   if (event === null || typeof event !== 'object' || !('type' in event))
-    return unreadable(`a line of the watch is not an event: ${line.length} characters`)
+    return unreadable(failureSays('Unreadable.line', { chars: line.length }))
   const { type, object } = event as { type: unknown; object?: unknown }
   switch (type) {
     case 'ADDED':
     case 'MODIFIED':
     case 'DELETED': {
       const checked = asObject(ofResource(object, resource))
-      if (checked === null) return unreadable(`an event of the watch has no Kubernetes object: ${type}, ${line.length} characters`)
+      if (checked === null) return unreadable(failureSays('Unreadable.event', { type, chars: line.length }))
       return { kind: 'object', type, object: checked, resourceVersion: checked.metadata.resourceVersion ?? '' }
     }
     case 'BOOKMARK': {
       const checked = bookmark.safeParse(object)
-      if (!checked.success) return unreadable('a bookmark of the watch has no resourceVersion')
+      if (!checked.success) return unreadable(failureSays('Unreadable.bookmark'))
       const { resourceVersion, annotations } = checked.data.metadata
       return { kind: 'bookmark', resourceVersion, initialEventsEnd: annotations?.['k8s.io/initial-events-end'] === 'true' }
     }
@@ -82,7 +85,7 @@ export function parseWatchLine(line: string, resource: ApiResource): WatchLine {
       return { kind: 'error', failure: failureOf({ status: code, body: object, text: line, retryAfter: null, plural: resource.plural }) }
     }
     default:
-      return unreadable(`an event of the watch has an unknown type: ${safeText(String(type))}`)
+      return unreadable(failureSays('Unreadable.eventType', { type: safeText(String(type)) }))
   }
 }
 
@@ -102,10 +105,7 @@ export function parseJson(text: string): unknown {
 const codeOf = (status: unknown): number =>
   status !== null && typeof status === 'object' && 'code' in status && typeof status.code === 'number' ? status.code : 500
 
-const unreadable = (message: string): WatchLine => ({
-  kind: 'error',
-  failure: { kind: 'server_error', status: 200, reason: 'Unreadable', message },
-})
+const unreadable = (said: Said<'Unreadable'>): WatchLine => ({ kind: 'error', failure: { kind: 'server_error', status: 200, ...said } })
 
 const FORM = 'g=meta.k8s.io;v=v1'
 /** Accept header for the metadata of one object and for a watch of metadata. */

@@ -6,6 +6,7 @@ import { type Entry, reasonOf, type Table, wordsOf } from '../../agent/messages/
 import { DELETION } from '../../agent/messages/deletion-messages.ts'
 import { NEWS, WARNINGS } from '../../agent/messages/event-messages.ts'
 import { EXPLANATIONS, JOB_ENDS } from '../../agent/messages/explanation-messages.ts'
+import { FAILURES } from '../../agent/messages/failure-messages.ts'
 import { OBJECT, OBJECT_PARTS } from '../../agent/messages/object-messages.ts'
 import { ANSWER_NOTES, QUESTION_REFUSALS } from '../../agent/messages/question-messages.ts'
 import { EVENTS, OBJECT_REASONS, SERVICE_REASONS } from '../../agent/messages/reasons.ts'
@@ -17,6 +18,7 @@ import { cell, code, table } from './markdown.ts'
 export const CATALOGUE: Readonly<Record<string, Table>> = {
   'Statuses of objects': OBJECT,
   'Parts of statuses of objects': OBJECT_PARTS,
+  'Failed requests to the API server': FAILURES,
   'Explanations of objects that are not healthy': EXPLANATIONS,
   'Ends of Jobs': JOB_ENDS,
   'Statuses of services': SERVICE,
