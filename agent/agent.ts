@@ -1,6 +1,5 @@
 // Composes the agent: sync receives rows, reconcile enforces them, and neither waits for the other. Without a server or
 // a network the agent enforces its rows; without an API server it continues to sync.
-
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { LogFile } from '../shared/adapters/log-sync.ts'

@@ -1,6 +1,5 @@
 // Answers on this machine: the report of the agent on a socket in the data folder, and liveness probes on loopback. The
 // socket also takes the commands of a person at the site; only users who may read the folder can open it.
-
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../shared/runtime/clock.ts'

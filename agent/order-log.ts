@@ -1,7 +1,6 @@
 // The agent's own audit log: the local commands that people gave over the socket of this machine, in a file of the data
 // folder. A command is on disk before it is carried out. Each line holds the hash of the line before it. A full file
 // becomes the earlier one, and the log continues in a new file.
-
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, statSync, truncateSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { canonicalJson } from '../shared/kube/canonical.ts'

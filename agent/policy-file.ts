@@ -1,7 +1,6 @@
 // The policy of the site: a file that a person at the site writes (`--policy`), read again when it changes. A file that
 // cannot be read keeps the last good policy, so that a typing error allows nothing more. At the start there is none to
 // keep, and the agent refuses to start.
-
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import { parseYamlDocuments } from '../shared/adapters/yaml.ts'
 import { explainIssues } from '../shared/model/explain.ts'

@@ -1,5 +1,4 @@
 // SC1, SC2: watches the ConfigMaps that the rows of this cluster name, and reports the named keys when they change.
-
 import { canonicalJson } from '../shared/kube/canonical.ts'
 import { allowsNamespace } from '../shared/model/bounds.ts'
 import { SITE_CONFIG_PREFIX, SITE_MAPS_MAX, siteConfigRowSchema, siteStatusSchema } from '../shared/model/site-config.ts'

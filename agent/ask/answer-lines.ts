@@ -1,6 +1,5 @@
 // The one place where an answer to a question is made, so that nothing leaves the site beside the redaction boundary
 // (AK9, AK11). `AnswerSink` takes only lines of this file: a text of the cluster becomes a line here or nowhere. Pure.
-
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
 import type { AnswerLine, AnswerLineOf } from '../../shared/protocol/ask.ts'
 import { describeError } from '../../shared/runtime/loop.ts'

@@ -1,5 +1,4 @@
 // The dependencies of answers to questions.
-
 import type { ObjectRef } from '../../shared/kube/object.ts'
 import { allowsNamespace } from '../../shared/model/bounds.ts'
 import type { AskFrame } from '../../shared/protocol/ask.ts'

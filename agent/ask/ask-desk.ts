@@ -1,6 +1,5 @@
 // Takes questions out of the answer of a poll and answers them beside it. Only a question that the server signed for
 // this very poll is taken, each id once. Nothing here can hold up sync or enforcement.
-
 import { z } from 'zod'
 import { ASK_FRAMES_MAX, ASK_REFUSALS, type AskFrame, askBytes, askFrameSchema } from '../../shared/protocol/ask.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'

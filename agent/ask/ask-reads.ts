@@ -1,5 +1,4 @@
 // The reads of questions at the API server: kinds by discovery, objects, lists. A refusal names the missing right.
-
 import { type K8sObject, type ObjectRef, refText } from '../../shared/kube/object.ts'
 import type { ApiFailure, ApiResource, Cluster, Discovery, WatchScope } from '../cluster/cluster.ts'
 import { listOnce } from '../cluster/list-once.ts'

@@ -1,5 +1,4 @@
 // Nodes with their capacity and what Pods request of it.
-
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { questionRefusal } from '../messages/question-messages.ts'
 import { nodeLine, noteLine } from './answer-lines.ts'

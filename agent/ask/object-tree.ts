@@ -1,6 +1,5 @@
 // The children of an object down to Pods, by owner references, each with its health and reason; and the events of an
 // object.
-
 import { healthOf } from '../../shared/kube/health.ts'
 import { groupOf, type K8sObject, type ObjectRef, refOf } from '../../shared/kube/object.ts'
 import { isSecretKind } from '../cluster/redact/shown-fields.ts'

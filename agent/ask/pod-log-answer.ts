@@ -1,5 +1,4 @@
 // Logs of the containers of a Pod, or of all Pods of a workload, as whole lines. Several containers are read at once.
-
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
 import { refOf, refText } from '../../shared/kube/object.ts'
 import type { Question } from '../../shared/protocol/ask.ts'

@@ -1,6 +1,5 @@
 // Server-side dry runs: the changes that an apply of the present revision (desired against live) or of a proposed one
 // would make. Writes nothing.
-
 import { cleanObject } from '../../shared/kube/clean.ts'
 import { groupOf, isK8sObject, type K8sObject, type ObjectRef, refKey, refOf, refText } from '../../shared/kube/object.ts'
 import { isSealed } from '../../shared/kube/sealed-object.ts'

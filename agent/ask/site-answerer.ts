@@ -1,6 +1,5 @@
 // Answers questions at the site: what the local policy allows, what belongs to the service that the question is
 // confined to, and then the question itself. Each question is in the agent's audit log before it is answered.
-
 import { type ObjectRef, refKey, refText } from '../../shared/kube/object.ts'
 import { allowsNamespace } from '../../shared/model/bounds.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'

@@ -1,5 +1,4 @@
 // Restarts the Pods of a workload as `kubectl rollout restart` does: by an annotation of its Pod template.
-
 import { type ObjectRef, refKey, refText } from '../../shared/kube/object.ts'
 import { answerNote, questionRefusal } from '../messages/question-messages.ts'
 import { restartedLine } from './answer-lines.ts'

@@ -1,5 +1,4 @@
 // `skerry-agent run | status | version`. `status` works with no network and with no agent running.
-
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'

@@ -2,7 +2,6 @@
 // code 500 and some passing ones with 403, so the code alone is never enough. The classes are read from the raw text,
 // which stays in this file: the message of a failure has passed the boundary (redact/safe-text.ts), and so have the
 // warnings of any answer, which come in HTTP headers: `299 - "text"` (RFC 7234, section 5.5), several joined by commas.
-
 import { z } from 'zod'
 import { WARNING_CHARS_MAX, WARNINGS_MAX } from '../../shared/model/status.ts'
 import { failureSays, failureText } from '../messages/failure-messages.ts'

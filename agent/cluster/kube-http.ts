@@ -1,6 +1,5 @@
 // HTTP to one API server on its own Bun.FetchSession, with rotating credentials, deadlines and a limit of requests in
 // flight. It knows nothing of resources. It verifies certificates unless the kubeconfig turns that off.
-
 import { AppError } from '../../shared/protocol/error.ts'
 import { type Clock, OVER } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'

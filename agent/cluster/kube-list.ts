@@ -1,5 +1,4 @@
 // Lists by pages, for servers that cannot stream a list in a watch.
-
 import { z } from 'zod'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { failureSays } from '../messages/failure-messages.ts'

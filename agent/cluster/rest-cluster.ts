@@ -1,6 +1,5 @@
 // The Cluster port on a real API server, with raw JSON, server-side apply and watches that resume. A refusal is a
 // value. Only `info` and `discover` throw, because nothing can start without them.
-
 import { z } from 'zod'
 import { FIELD_MANAGER } from '../../shared/kube/marks.ts'
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'

@@ -1,6 +1,5 @@
 // SC2: what of the wanted keys the ConfigMaps of the site hold. A key that was there counts as gone when its ConfigMap
 // has lacked it for ten minutes: somebody may be replacing it. A ConfigMap that cannot be read changes nothing.
-
 import { SITE_CHARS_MAX, SITE_VALUE_CHARS_MAX, type SiteMap, type SiteStatus } from '../../shared/model/site-config.ts'
 import { failureText } from '../messages/failure-messages.ts'
 import { GONE_AFTER_MS } from './facts-book.ts'

@@ -1,6 +1,5 @@
 // Turns the bytes of a watch into events: splits lines, parses each one, and gives objects that were requested with
 // their metadata alone their own kind. Pure; kube-watch.ts does requests and retries.
-
 import { z } from 'zod'
 import { isK8sObject, type K8sObject } from '../../shared/kube/object.ts'
 import type { Said } from '../messages/catalogue.ts'

@@ -1,6 +1,5 @@
 // Local commands of a person to the running agent, without a network: hold, resume, and prune what the guard refused.
 // Each command is stored before it takes effect, and is sent as an event.
-
 import { z } from 'zod'
 import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { PruneRefusal } from '../../shared/model/status.ts'

@@ -1,6 +1,5 @@
 // The replica in force, and its replacement (PL8): a new file is built beside it and renamed over it, so that until
 // that moment the agent enforces the old rows. A replica that fails a check serves nothing until then (RP1).
-
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { asidePath, type NativeGuard, setAside } from '../../shared/adapters/native-guard.ts'

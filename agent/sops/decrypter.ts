@@ -1,6 +1,5 @@
 // Opens the SOPS documents of rows with the age keys of this site. A data key is opened once and stays in memory; what
 // cannot be opened is a state of its object, with the recipients that would work.
-
 import { createHash } from 'node:crypto'
 import { openAge } from '../../shared/adapters/age.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'

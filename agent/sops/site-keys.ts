@@ -1,6 +1,5 @@
 // The age keys of this site: `*.agekey` entries of labelled Secrets, and files of a folder. They are read only where a
 // row needs them, never leave the process, and are not stored; only public recipients are remembered across restarts.
-
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { readAgeKeys } from '../../shared/adapters/age.ts'

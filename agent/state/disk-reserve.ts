@@ -1,6 +1,5 @@
 // RP4: reserved space in the data folder for a full disk. The first write that fails releases it, so that the agent can
 // still record changes and report the full disk. The reserve is created again when there is space for it twice.
-
 import { randomBytes } from 'node:crypto'
 import { closeSync, fsyncSync, openSync, rmSync, statfsSync, statSync, truncateSync, writeSync } from 'node:fs'
 import { join } from 'node:path'

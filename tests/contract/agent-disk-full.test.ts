@@ -1,6 +1,5 @@
 // RP4: what an agent does when its disk is full, on a real file system of a few megabytes. Mounting one takes root;
 // without it these tests are skipped, aloud.
-
 import { afterEach, expect, test } from 'bun:test'
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,4 @@
 // Questions through the poll of an agent: a real server and a real sync loop, an answerer of the test.
-
 import { afterEach, expect, test } from 'bun:test'
 import { logLine, noteLine } from '../../agent/ask/answer-lines.ts'
 import type { AnswerSink } from '../../agent/ask/answer-writer.ts'

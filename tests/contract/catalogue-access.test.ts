@@ -1,6 +1,5 @@
 // Failure catalogue: what the agent may do is taken away, and its token ends. Nothing is deleted for it, nothing is
 // forgotten, and it goes on when it may again.
-
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { objectText } from '../../agent/messages/object-messages.ts'

@@ -1,6 +1,5 @@
 // Failure catalogue: kinds and namespaces that go away under the agent, APIs without a backend, and deletions that
 // something holds. With the controllers that a cluster has, because they are what hangs.
-
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { objectPart, objectText } from '../../agent/messages/object-messages.ts'
 import { servicePart } from '../../agent/messages/service-messages.ts'

@@ -1,6 +1,5 @@
 // Failure catalogue: webhooks that deny, are down or hang, and a conversion webhook that is dead. What they stop waits
 // with their words, what they do not stop goes on.
-
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { objectText } from '../../agent/messages/object-messages.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'

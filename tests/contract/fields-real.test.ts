@@ -1,6 +1,5 @@
 // Fields that stay with other managers and fields that are taken from them, on a real API server with its controllers:
 // no needless write, no fight, and a field that Git removes is removed.
-
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { objectPart } from '../../agent/messages/object-messages.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'

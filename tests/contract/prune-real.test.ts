@@ -1,6 +1,5 @@
 // Prunes on a real API server with its controllers, scheduler and one kwok node: what is held by what shall go, and
 // what does not go.
-
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { deletionText } from '../../agent/messages/deletion-messages.ts'
 import { objectText } from '../../agent/messages/object-messages.ts'

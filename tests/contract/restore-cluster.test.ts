@@ -1,6 +1,5 @@
 // RP2 where it counts: a whole agent on the fake API server, and a server that is put back to a backup. No object goes
 // because of that.
-
 import { expect, test } from 'bun:test'
 import { cpSync, rmSync } from 'node:fs'
 import { agentFiles } from '../../agent/agent.ts'

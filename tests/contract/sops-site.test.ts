@@ -1,6 +1,5 @@
 // SP1, SP4, SP5: what the real sops encrypted, from manifests to objects of a cluster: rows of the server, age keys of
 // the site, and the states where a key or a file is wrong.
-
 import { afterEach, describe, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,6 +1,5 @@
 // Questions of a person to a real cluster: server, agent, API server, and a kubelet for the logs. Nothing connects to
 // the site but its own agent.
-
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

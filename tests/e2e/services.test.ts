@@ -1,5 +1,4 @@
 // Services that wait: for each other, and for a person. A real server, agent, API server, controllers.
-
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { deletionText } from '../../agent/messages/deletion-messages.ts'
 import { CLUSTER_START_TIMEOUT_MS, eventually } from '../support/kube-cluster.ts'

@@ -1,6 +1,5 @@
 // Who owns what: autoscalers, ignored fields, a ServiceAccount with few rights, objects that move between services or
 // must be made again, CRDs that go after their objects.
-
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { OBJECT } from '../../agent/messages/object-messages.ts'
 import { CLUSTER_START_TIMEOUT_MS, eventually } from '../support/kube-cluster.ts'

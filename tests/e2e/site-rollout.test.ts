@@ -1,6 +1,5 @@
 // A shop is rolled out, breaks, is mended, held, pruned and removed, all through the doors that people have: Git, the
 // two programs, kubectl.
-
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { deletionText } from '../../agent/messages/deletion-messages.ts'
 import { orderText, serviceText } from '../../agent/messages/service-messages.ts'

@@ -1,6 +1,5 @@
 // Waves and hooks on a real API server with real controllers: Jobs that kwok's nodes complete, rollouts that get ready
 // or do not, TTLs that delete.
-
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { orderText } from '../../agent/messages/service-messages.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'

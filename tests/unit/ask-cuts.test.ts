@@ -1,5 +1,4 @@
 // AK6: answers about more than they show say so, and answers about as much as they show do not.
-
 import { expect, test } from 'bun:test'
 import { getEventListeners } from 'node:events'
 import { AnswerWriter } from '../../agent/ask/answer-writer.ts'

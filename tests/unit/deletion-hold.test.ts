@@ -1,6 +1,5 @@
 // What holds a prune holds every other deletion of a service, too: of objects that are made again, and of the objects
 // of hooks.
-
 import { afterEach, describe, expect, test } from 'bun:test'
 import { deletionText } from '../../agent/messages/deletion-messages.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'

@@ -1,5 +1,4 @@
 // The row of a service as agents of this version read it, whatever the version of the server that wrote it.
-
 import { describe, expect, test } from 'bun:test'
 import { servicePart } from '../../agent/messages/service-messages.ts'
 import { readService } from '../../agent/replica/revision-read.ts'

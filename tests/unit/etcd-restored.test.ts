@@ -1,6 +1,5 @@
 // etcd comes back older than it was: objects, their resourceVersions and their UIDs with it. Then what was learned
 // before says nothing of what is there.
-
 import { afterEach, describe, expect, test } from 'bun:test'
 import { objectPart } from '../../agent/messages/object-messages.ts'
 import { setup, stopAll, writes } from '../support/reconcile-fixtures.ts'

@@ -1,5 +1,4 @@
 // Events of a service that stops being well and is well again.
-
 import { afterEach, expect, test } from 'bun:test'
 import { news } from '../../agent/messages/event-messages.ts'
 import { healthTurn } from '../../agent/reconcile/report/health-events.ts'

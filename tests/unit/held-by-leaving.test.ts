@@ -1,6 +1,5 @@
 // A Service that is refused because of a port or an address that another has: told from what is wrong with it, waited
 // for, and given way to.
-
 import { afterEach, expect, test } from 'bun:test'
 import { objectText } from '../../agent/messages/object-messages.ts'
 import { isHeldByLeaving } from '../../agent/reconcile/plan/prune/held-by-leaving.ts'

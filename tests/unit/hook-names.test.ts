@@ -1,6 +1,5 @@
 // A hook and an object of its name that none of its runs made: another service's, somebody's, an earlier ordinary
 // object.
-
 import { afterEach, expect, test } from 'bun:test'
 import { listOnce } from '../../agent/cluster/list-once.ts'
 import { objectText } from '../../agent/messages/object-messages.ts'

@@ -1,5 +1,4 @@
 // A hold and a closed window shut hooks as well: a migration is a change like any other.
-
 import { afterEach, describe, expect, test } from 'bun:test'
 import { serviceText } from '../../agent/messages/service-messages.ts'
 import { hook, jobRef, succeed } from '../support/hook-fixtures.ts'

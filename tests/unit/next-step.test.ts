@@ -1,5 +1,4 @@
 // Whatever is wrong with an object is said with what to do about it, or with what ends it by itself.
-
 import { expect, test } from 'bun:test'
 import { type ApiFailure, TERMINAL_FAILURES } from '../../agent/cluster/cluster.ts'
 import { OBJECT, objectText } from '../../agent/messages/object-messages.ts'

@@ -1,6 +1,5 @@
 // RC25 on an agent and a fake API server with schemas: a null that means something arrives, one that the schema refuses
 // does not stop its object, and neither is written again.
-
 import { afterEach, expect, test } from 'bun:test'
 import { objectPart } from '../../agent/messages/object-messages.ts'
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'

@@ -1,5 +1,4 @@
 // The sequencing machine and the life of one run, by tables.
-
 import { describe, expect, test } from 'bun:test'
 import { orderText } from '../../agent/messages/service-messages.ts'
 import { isOfHook, judgeRun, type RunFacts } from '../../agent/reconcile/plan/order/hook-run.ts'

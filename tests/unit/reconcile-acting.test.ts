@@ -1,5 +1,4 @@
 // ServiceAccounts, the namespace of a service, and failures that end when their cause does; on the fake API server.
-
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { ApiFailure } from '../../agent/cluster/cluster.ts'
 import { objectPart, objectText } from '../../agent/messages/object-messages.ts'

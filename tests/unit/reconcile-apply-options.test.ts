@@ -1,5 +1,4 @@
 // Annotations that change how one object is applied (Replace, Force, IfNotPresent, Ignore), with a crash at each step.
-
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { ApiFailure, Cluster } from '../../agent/cluster/cluster.ts'
 import { deletionText } from '../../agent/messages/deletion-messages.ts'

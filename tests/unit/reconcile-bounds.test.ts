@@ -1,5 +1,4 @@
 // Refusals by a Project and by the site policy, in an agent on the fake API server: status, requests, kept objects.
-
 import { afterEach, describe, expect, test } from 'bun:test'
 import { objectPart, objectText } from '../../agent/messages/object-messages.ts'
 import { permittedCluster } from '../../agent/reconcile/apply/acting.ts'

@@ -1,5 +1,4 @@
 // A disk that came back older, by a power cut or a snapshot, holds revisions that never heard of what came later.
-
 import { expect, test } from 'bun:test'
 import { deletionText } from '../../agent/messages/deletion-messages.ts'
 import { CLAIM_NAME, CLAIM_NAMESPACE } from '../../agent/reconcile/claim/claim.ts'

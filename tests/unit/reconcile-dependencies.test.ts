@@ -1,5 +1,4 @@
 // dependsOn in the agent: who waits for whom, what wakes, what is healed meanwhile, and in which order services go.
-
 import { afterEach, describe, expect, test } from 'bun:test'
 import { deletionText } from '../../agent/messages/deletion-messages.ts'
 import { serviceText } from '../../agent/messages/service-messages.ts'

@@ -1,5 +1,4 @@
 // Kinds and namespaces that go away while objects of ours are in them.
-
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { ApiFailure } from '../../agent/cluster/cluster.ts'
 import { objectPart, objectText } from '../../agent/messages/object-messages.ts'

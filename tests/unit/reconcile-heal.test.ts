@@ -1,5 +1,4 @@
 // What the loop does about drift and about objects that leave their manifests, on the fake API server.
-
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { ApiFailure } from '../../agent/cluster/cluster.ts'
 import { deletionText } from '../../agent/messages/deletion-messages.ts'

@@ -1,5 +1,4 @@
 // Hooks of a revision on the fake API server: who waits for whom, what runs once, what survives a restart.
-
 import { afterEach, describe, expect, test } from 'bun:test'
 import { objectText } from '../../agent/messages/object-messages.ts'
 import { orderText } from '../../agent/messages/service-messages.ts'

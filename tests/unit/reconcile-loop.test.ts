@@ -1,5 +1,4 @@
 // What the loop applies, and when it may, on the fake API server.
-
 import { afterEach, describe, expect, test } from 'bun:test'
 import { objectText } from '../../agent/messages/object-messages.ts'
 import { refusedOrder } from '../../agent/messages/site-messages.ts'

@@ -1,5 +1,4 @@
 // sync.mode: manual in the agent: what waits for a person, what is healed meanwhile, and what opens the gate.
-
 import { afterEach, describe, expect, test } from 'bun:test'
 import { serviceStatus } from '../../agent/messages/service-messages.ts'
 import { manualGate } from '../../agent/reconcile/plan/gates/gates.ts'

@@ -1,6 +1,5 @@
 // Deadlines that fail something for good, under a clock that somebody sets: only time that passed in this process
 // counts.
-
 import { afterEach, describe, expect, test } from 'bun:test'
 import { orderText } from '../../agent/messages/service-messages.ts'
 import { createFakeCluster } from '../support/fake-cluster.ts'

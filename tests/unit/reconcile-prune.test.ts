@@ -1,6 +1,5 @@
 // What is deleted when, and what is said while it is not: health, deadlines, annotations, hand-overs, holds, windows, a
 // person at the site.
-
 import { afterEach, describe, expect, test } from 'bun:test'
 import { deletionText } from '../../agent/messages/deletion-messages.ts'
 import { news } from '../../agent/messages/event-messages.ts'

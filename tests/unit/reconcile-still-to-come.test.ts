@@ -1,6 +1,5 @@
 // Work that is still to be done is not forgotten, whatever comes in which order: answers after their events, gates that
 // open, revisions that come and go, a claim that comes back.
-
 import { afterEach, describe, expect, test } from 'bun:test'
 import { objectText } from '../../agent/messages/object-messages.ts'
 import { CLAIM_NAME, CLAIM_NAMESPACE, claimObject } from '../../agent/reconcile/claim/claim.ts'

@@ -1,5 +1,4 @@
 // Hooks that cannot be run yet: what they hold up, and what is remembered of them meanwhile.
-
 import { afterEach, describe, expect, test } from 'bun:test'
 import { objectText } from '../../agent/messages/object-messages.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'

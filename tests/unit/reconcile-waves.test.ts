@@ -1,5 +1,4 @@
 // Waves on the fake API server: who waits for whom, what is said meanwhile, and the way back.
-
 import { afterEach, expect, test } from 'bun:test'
 import { orderText } from '../../agent/messages/service-messages.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'

@@ -1,5 +1,4 @@
 // Removal orders and what Git cannot bring back, on the fake API server: data waits for a person, everything else goes.
-
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { ApiFailure } from '../../agent/cluster/cluster.ts'
 import { deletionText } from '../../agent/messages/deletion-messages.ts'

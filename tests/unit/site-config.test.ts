@@ -1,6 +1,5 @@
 // SC1 to SC4: values of a ConfigMap at the site: what a Service may name, how the agent follows it, and what it
 // becomes.
-
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { WatchEvent, WatchScope } from '../../agent/cluster/cluster.ts'
 import { GONE_AFTER_MS } from '../../agent/cluster/facts-book.ts'

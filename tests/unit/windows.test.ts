@@ -1,5 +1,4 @@
 // When a service may be changed: cron lines on the wall clock of a zone, over the days on which that clock is set.
-
 import { describe, expect, test } from 'bun:test'
 import { servicePart, serviceText } from '../../agent/messages/service-messages.ts'
 import { type ChangeWindow, judgeWindows } from '../../agent/reconcile/plan/gates/windows.ts'

@@ -1,6 +1,5 @@
 // Searches a Namespace or the custom resources of a CRD before it is deleted, with everything in it. Reads only
 // metadata, at the moment of the deletion. An unreadable kind counts as objects of others.
-
 import { deletionName } from '../../../shared/kube/data-loss.ts'
 import { groupOf, type K8sObject, type ObjectRef, refKey, refOf, versionOf } from '../../../shared/kube/object.ts'
 import { compareRefs, namespaceOfObject } from '../../../shared/kube/order.ts'

@@ -1,7 +1,6 @@
 // Finds kinds that exist although discovery does not show them: an API server that has just started, or an aggregated
 // API that has not registered yet, omits whole groups without reporting them as Stale. The objects of such a kind
 // cannot be listed, so code that concludes from their absence asks here first.
-
 import type { K8sObject, ObjectRef } from '../../../shared/kube/object.ts'
 import type { ApiFailure, ApiResource, Extent, GetResult, WatchScope } from '../../cluster/cluster.ts'
 import { objectPart } from '../../messages/object-messages.ts'

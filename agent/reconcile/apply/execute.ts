@@ -1,6 +1,5 @@
 // Carries out the steps of a plan, each as soon as there is a place for it. It decides nothing: each step has its
 // executor, each executor one request or two, and what came of it is a value. One step's failure never stops another.
-
 import { COMMIT_ANNOTATION, REVISION_ANNOTATION, SERVICE_LABEL, TRACKING_ANNOTATION } from '../../../shared/kube/marks.ts'
 import { refKey, refOf } from '../../../shared/kube/object.ts'
 import { serviceKey } from '../../../shared/model/ids.ts'

@@ -1,7 +1,6 @@
 // One search for the objects of all services, by their marks, in every served kind: the basis of removal orders besides
 // the inventory. A watched kind is not listed, since its watch shows all marked objects of it; any other kind is listed
 // once for all orders within some minutes.
-
 import { SERVICE_LABEL } from '../../../shared/kube/marks.ts'
 import { type K8sObject, type ObjectRef, refOf } from '../../../shared/kube/object.ts'
 import { serviceKey } from '../../../shared/model/ids.ts'

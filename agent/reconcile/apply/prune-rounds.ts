@@ -1,5 +1,4 @@
 // Deletes objects that left the revision, after all checks: an older disk, other services, the guard, health.
-
 import { type ObjectRef, refKey, refText, versionOf } from '../../../shared/kube/object.ts'
 import { confirmationToken, deletes, type ServiceRow } from '../../../shared/model/desired.ts'
 import { serviceKey } from '../../../shared/model/ids.ts'

@@ -1,7 +1,6 @@
 // Records the result of each step: the model at once, the agent's state in batches. A batch lost in a crash costs one
 // more apply of its objects, never an object: the inventory was widened before, and is narrowed only here, after the
 // API server confirmed.
-
 import { deletingText } from '../../../shared/kube/deletion.ts'
 import { otherOwner, takeoverWarning } from '../../../shared/kube/foreign-owners.ts'
 import { type K8sObject, type ObjectRef, refKey, refText } from '../../../shared/kube/object.ts'

@@ -1,6 +1,5 @@
 // Brings a service's model up to its row: the complete revision that the replica holds, kinds that discovery knows now,
 // inventory for all of it.
-
 import { type ObjectRef, parseRefKey } from '../../../shared/kube/object.ts'
 import { dependencyKeys } from '../../../shared/model/dependencies.ts'
 import { objectRowId } from '../../../shared/model/desired.ts'

@@ -1,7 +1,6 @@
 // The main file of the room `apply`: it plans and carries out until no work is left, records the result of each step
 // (record.ts) and stores what outlives the process (remember.ts). It may send the steps of a plan, and must never
 // decide by itself to send or delete.
-
 import { refText } from '../../../shared/kube/object.ts'
 import { backoffMs } from '../../../shared/runtime/backoff.ts'
 import { warning } from '../../messages/event-messages.ts'

@@ -1,7 +1,6 @@
 // Why a namespace refuses writes: it is being deleted, and has an obstacle. The refusal of a write does not name it;
 // the namespace does. Namespaces of others are not watched, so one is read after a refusal, once for all objects of a
 // round.
-
 import { stuckAdvice } from '../../../shared/kube/deletion.ts'
 import type { ApiFailure, ApiResource, Cluster } from '../../cluster/cluster.ts'
 import { objectPart } from '../../messages/object-messages.ts'

@@ -1,6 +1,5 @@
 // Holds the claim of this cluster for as long as the agent runs, and reports at once when another agent took it. It
 // writes only when necessary, and otherwise watches.
-
 import type { K8sObject } from '../../../shared/kube/object.ts'
 import { backoffMs } from '../../../shared/runtime/backoff.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'

@@ -2,7 +2,6 @@
 // object. A ConfigMap in the cluster names the one, so that no server is needed. A copied disk has the same agent and
 // incarnation; the instance distinguishes them. Agents of two registrations are unrelated: the later one asks whether
 // the other is active, and a person decides between them.
-
 import type { K8sObject, ObjectRef } from '../../../shared/kube/object.ts'
 import { INCARNATION_LEAD_MAX } from '../../../shared/protocol/session.ts'
 import { enforcementText, sitePart } from '../../messages/site-messages.ts'

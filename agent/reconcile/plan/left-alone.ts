@@ -1,5 +1,4 @@
 // Objects that an option keeps unmanaged: their report, and their effect on others (none).
-
 import type { ObjectStatus } from '../../../shared/model/status.ts'
 import { objectStatus } from '../../messages/object-messages.ts'
 import type { InventoryEntry } from '../../state/agent-state.ts'

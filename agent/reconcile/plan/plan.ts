@@ -2,7 +2,6 @@
 // so that one healed object costs one object and not four thousand. Waiting objects get no step: an event wakes the
 // service when that may have changed, and nothing here polls. The room must never ask the cluster, change a service or
 // write to the disk; it returns what to send and store.
-
 import type { Origin } from '../../../shared/kube/clean.ts'
 import { versionOf } from '../../../shared/kube/object.ts'
 import { compareApply } from '../../../shared/kube/order.ts'

@@ -1,7 +1,6 @@
 // Texts for the problems of an object: a reason that tools match on, and a message that ends with the next step.
 // Pure and deterministic, so that the same problem gives the same bytes. Warnings of the API server (a deprecated
 // version, a violated security standard) stay in the status of an object until a write brings others or none.
-
 import { type ObjectRef, refText } from '../../../shared/kube/object.ts'
 import type { EventStatus } from '../../../shared/model/status.ts'
 import { exhaustive } from '../../../shared/runtime/assert.ts'

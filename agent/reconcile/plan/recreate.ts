@@ -1,7 +1,6 @@
 // Decides when an object may be deleted in order to recreate it, because the API server refuses to change a field of
 // it. Pure, except for the stored note: written before the delete, so that no restart recreates it twice, and removed
 // when the new object exists.
-
 import type { ApplyOptions } from '../../../shared/kube/apply-options.ts'
 import { sha256Hex } from '../../../shared/kube/canonical.ts'
 import { allowsPrune } from '../../../shared/kube/keep-marks.ts'

@@ -1,6 +1,5 @@
 // Explains an unhealthy workload by its Pods: the worst one decides, in the words of its kubelet and of the scheduler.
 // Pure; explainer.ts reads the Pods once.
-
 import { type Fields, fields, list, text } from '../../../shared/kube/health-object.ts'
 import { type K8sObject, type ObjectRef, refText } from '../../../shared/kube/object.ts'
 import { safeReason, safeText } from '../../cluster/redact/safe-text.ts'

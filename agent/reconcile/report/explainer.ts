@@ -2,7 +2,6 @@
 // and again after a change, at most once a minute. An answer without a cause is read again a few times, since
 // schedulers and kubelets report a moment later than controllers. It never delays a reconciliation and never polls: a
 // result wakes the service, whose reconciliation reports it.
-
 import { type ObjectRef, versionOf } from '../../../shared/kube/object.ts'
 import { durationMs } from '../../../shared/model/resources.ts'
 import type { ObjectStatus } from '../../../shared/model/status.ts'

@@ -1,6 +1,5 @@
 // The HealthRules that this cluster's agent was given with its rows, compiled. The CEL library is loaded with the first
 // of them.
-
 import { compileFleetRule } from '../../../shared/adapters/cel.ts'
 import type { FleetRule } from '../../../shared/kube/fleet-rule.ts'
 import { parseRowId } from '../../../shared/model/desired.ts'

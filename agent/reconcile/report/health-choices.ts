@@ -2,7 +2,6 @@
 // whether to wait for addresses. Health is computed when an object changes, and the object is not kept: after a change
 // of these choices the affected objects are read once each. The choices are stored as facts, so that a restart knows
 // them before its watches begin and reads nothing.
-
 import { z } from 'zod'
 import { compileServiceHealth } from '../../../shared/adapters/cel.ts'
 import { canonicalJson } from '../../../shared/kube/canonical.ts'

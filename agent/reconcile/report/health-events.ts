@@ -1,6 +1,5 @@
 // The events of a service that becomes unhealthy and healthy again: one at each end, however long it lasts, whatever
 // happens between and however often the agent starts.
-
 import { type EventStatus, isWell, type ServiceStatus } from '../../../shared/model/status.ts'
 import { news, warning } from '../../messages/event-messages.ts'
 import { firstSaid, type SaidObject } from './outcome.ts'

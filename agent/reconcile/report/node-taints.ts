@@ -1,6 +1,5 @@
 // Names the taints that keep a Pod from the nodes that its nodeSelector allows. The scheduler of Kubernetes 1.36
 // reports only that nodes have taints, and a cordoned node and a full disk look the same there. Pure.
-
 import { type Fields, fields, list, text } from '../../../shared/kube/health-object.ts'
 import type { K8sObject } from '../../../shared/kube/object.ts'
 import { explanation } from '../../messages/explanation-messages.ts'

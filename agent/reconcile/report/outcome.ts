@@ -1,7 +1,6 @@
 // The report about an object and a service: statuses, a reason that tools match on, a message for people that names the
 // cause and the next step. Pure and deterministic: the same facts give the same bytes, so nothing flaps and nothing is
 // reported twice.
-
 import { stuckAdvice } from '../../../shared/kube/deletion.ts'
 import { type Health, pastDeadline } from '../../../shared/kube/health.ts'
 import { type ObjectRef, refText } from '../../../shared/kube/object.ts'

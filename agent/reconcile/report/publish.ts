@@ -1,7 +1,6 @@
 // The main file of the room `report`: it reports the results of a reconciliation (rows of touched objects, the
 // service's own, its progress), and requests another one when time alone will change something (a retry, a health
 // deadline). It may read everything, and must never send requests for a service or change its wanted state.
-
 import { isBindingUnknown } from '../../../shared/kube/claim-binding.ts'
 import { worksToAnEnd } from '../../../shared/kube/health-working.ts'
 import { keyInNamespace, keyOutsideNamespaces, type ObjectRef, versionOf } from '../../../shared/kube/object.ts'

@@ -1,6 +1,5 @@
 // Reads why an object is unhealthy: the Pods of a workload, the Job of a CronJob, the Events of other kinds, the taints
 // of nodes. Each is read once on request, and bounded.
-
 import { healthOf } from '../../../shared/kube/health.ts'
 import { SCHEDULE_MISSED } from '../../../shared/kube/health-schedule.ts'
 import { isWorking } from '../../../shared/kube/health-working.ts'

@@ -1,5 +1,4 @@
 // The account of a service's writes: the agent, or the ServiceAccount that `sync.serviceAccount` names. Pure.
-
 import { z } from 'zod'
 import type { ServiceRow } from '../../../shared/model/desired.ts'
 import type { SyncOptions } from '../../../shared/model/resources.ts'

@@ -1,5 +1,4 @@
 // Which run of a hook a live object is of, and whether a Job with a TTL has ended. Pure.
-
 import type { Health } from '../../../shared/kube/health.ts'
 import { fields, list, text } from '../../../shared/kube/health-object.ts'
 import { groupOf, type K8sObject, type ObjectRef } from '../../../shared/kube/object.ts'

@@ -1,7 +1,6 @@
 // The permissions of a service in this cluster: by its Project, whose bounds came in its signed row, and by the policy
 // of the site, which no server can widen. A refusal deletes nothing: refused objects stay named by their revision.
 // Pure.
-
 import { z } from 'zod'
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import type { ObjectRef } from '../../../shared/kube/object.ts'

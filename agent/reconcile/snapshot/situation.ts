@@ -1,5 +1,4 @@
 // Why an object is not as its revision wants it. Kept for each object that has a problem, and for no other.
-
 import type { ObjectRef } from '../../../shared/kube/object.ts'
 import type { ApiFailure } from '../../cluster/cluster.ts'
 import type { Said } from '../../messages/catalogue.ts'

@@ -1,6 +1,5 @@
 // A desired row as the document that is sent: cleaned, marked, in its right namespace. Pure; done once for a row that
 // changed, never again.
-
 import { APPLY_PLAINLY, type ApplyOptions, readApplyOptions } from '../../../shared/kube/apply-options.ts'
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
 import { cleanObject, markObject, markOrigin, type Origin, withoutNulls } from '../../../shared/kube/clean.ts'

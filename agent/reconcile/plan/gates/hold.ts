@@ -2,7 +2,6 @@
 // state, so that it outlives a restart, and works without a network. It closes the same gates as a window: new
 // documents, prunes and the correction of manual changes; deleted objects are restored. A suspension is such an order
 // on the server, and closes all gates.
-
 import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
 import { suspendedText } from '../../../../shared/model/suspension.ts'
 import { serviceText } from '../../../messages/service-messages.ts'

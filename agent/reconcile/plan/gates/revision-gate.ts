@@ -2,7 +2,6 @@
 // dependencies are ready. Checked until it may; a revision that has begun is completed. Also names the services that
 // must be gone before a service is removed. manual-gate.ts and dependencies.ts decide, this file reads the facts for
 // them.
-
 import type { ServiceRow } from '../../../../shared/model/desired.ts'
 import { servicePart } from '../../../messages/service-messages.ts'
 import type { Services } from '../../ports.ts'

@@ -1,6 +1,5 @@
 // Suspensions: orders on the server to leave services unchanged. They arrive with the rows and are stored with the
 // agent's state, so that they count without a network and a replica.
-
 import { z } from 'zod'
 import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
 import {

@@ -1,5 +1,4 @@
 // One hook, one phase, one revision: its object, and its next action. Pure.
-
 import { canonicalJson, sha256Hex } from '../../../../shared/kube/canonical.ts'
 import { markObject } from '../../../../shared/kube/clean.ts'
 import { lossKind } from '../../../../shared/kube/data-loss.ts'

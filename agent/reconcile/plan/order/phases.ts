@@ -1,6 +1,5 @@
 // The position in a revision: pre-sync hooks, then the waves of the sync phase, then post-sync hooks. Pure: the missing
 // parts of each wave and the state of each hook are inputs.
-
 import { refText } from '../../../../shared/kube/object.ts'
 import { compareRefs } from '../../../../shared/kube/order.ts'
 import type { Phase } from '../../../../shared/kube/waves.ts'

@@ -1,7 +1,6 @@
 // An object that moves from one service to another with one commit: the server saw both revisions and wrote it into the
 // giver's row. Until the taker's revision is read, the object has no other owner, and it must not be deleted in
 // between. Pure.
-
 import { keyOutsideNamespaces, namesObject } from '../../../../shared/kube/object.ts'
 import { type ServiceId, serviceKey, serviceText } from '../../../../shared/model/ids.ts'
 import { deletionText } from '../../../messages/deletion-messages.ts'

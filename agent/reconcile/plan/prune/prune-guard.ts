@@ -1,7 +1,6 @@
 // Decides whether objects that a revision no longer names may be deleted. A wrong render, an empty folder or a lost
 // generator input looks like the wish to delete everything. So a prune that is large, or has objects that cannot be
 // restored, waits for a person. Pure.
-
 import { deletionName } from '../../../../shared/kube/data-loss.ts'
 import type { ObjectRef } from '../../../../shared/kube/object.ts'
 import { deletionText } from '../../../messages/deletion-messages.ts'

@@ -1,6 +1,5 @@
 // The plan for objects that the revision no longer names. Pure; the guard checks all of it before any step is carried
 // out.
-
 import { otherOwner } from '../../../../shared/kube/foreign-owners.ts'
 import { allowsPrune, isKeptByOthers, keepMark, keepsFrom } from '../../../../shared/kube/keep-marks.ts'
 import { groupOf, type K8sObject, type ObjectRef, refKey, versionOf } from '../../../../shared/kube/object.ts'

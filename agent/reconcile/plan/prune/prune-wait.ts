@@ -1,5 +1,4 @@
 // The object that a prune waits for, and the message when it has waited for longer than the new objects may take.
-
 import { type ObjectRef, refKey, refText } from '../../../../shared/kube/object.ts'
 import { durationMs } from '../../../../shared/model/resources.ts'
 import { isWell } from '../../../../shared/model/status.ts'

@@ -1,6 +1,5 @@
 // Fields that others add inside an object of ours. They are no drift and stay; `sync.driftAdditions: report` lists the
 // paths.
-
 import type { K8sObject } from '../../../../shared/kube/object.ts'
 import { compareText } from '../../../../shared/kube/order.ts'
 import { andMore } from '../../../messages/catalogue.ts'

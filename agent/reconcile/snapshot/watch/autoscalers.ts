@@ -1,7 +1,6 @@
 // Which autoscaler has which workload: an HPA (also the one that KEDA makes) may target a workload of ours without
 // being ours, and carries no label of ours. So their kinds are watched whole, by one stream each, and only while some
 // manifest names replicas; kept are names alone.
-
 import { type K8sObject, type ObjectRef, refKey, refOf } from '../../../../shared/kube/object.ts'
 import type { Clock } from '../../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../../shared/runtime/logger.ts'

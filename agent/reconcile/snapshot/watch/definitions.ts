@@ -1,7 +1,6 @@
 // Which CRD defines each custom kind that is watched, written down while the kind is served. When no API serves the
 // kind any more, this name tells a deleted CRD, which took its objects along, from an API server that fails to serve
 // the kind, and from an aggregated API, whose objects live in another server's storage.
-
 import type { ObjectRef } from '../../../../shared/kube/object.ts'
 import { isBuiltInGroup } from '../../../../shared/kube/order.ts'
 import type { Logger } from '../../../../shared/runtime/logger.ts'

@@ -1,5 +1,4 @@
 // The live objects of one resource: from its labelled watch, and from GETs of objects that it does not show.
-
 import type { Health } from '../../../../shared/kube/health.ts'
 import { SERVICE_LABEL } from '../../../../shared/kube/marks.ts'
 import { type K8sObject, type ObjectRef, parseRefKey, refKey, refOf } from '../../../../shared/kube/object.ts'
