@@ -80,7 +80,7 @@ test('the catalogue of messages imports only shared and itself', () => {
 })
 
 /** Rooms that speak to people through statuses, Events, problems and answers. Logs and AppErrors have own texts. */
-const SPEAKING = /^agent\/(reconcile|ask|sops)\/|^agent\/(cluster\/)?[^/]+\.ts$/
+const SPEAKING = /^agent\/(reconcile|ask|sops)\/|^agent\/(cluster\/)?[^/]+\.ts$|^agent\/cli\/print-status\.ts$/
 const NOT_SAID: Readonly<Record<string, string>> = {
   'agent/config.ts': 'the option table makes the help texts',
   'agent/metrics.ts': 'the table of metrics makes their reference page',

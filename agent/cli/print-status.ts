@@ -1,32 +1,37 @@
 // The text of `skerry-agent status`. Pure: a report in, lines out.
 import { cutText } from '../../shared/runtime/cut-text.ts'
 import { recipientsText } from '../../shared/sops/parcel.ts'
+import { statusWarning, statusWords } from '../messages/status-messages.ts'
 import type { AgentReport, LinkReport } from '../observe/report.ts'
 
-/** The state of sync in words. Only `not joined`, `refuses this agent` and `not syncing` need a person at the site;
- *  none of them changes enforced objects. */
+/** The state of sync in words; none of them changes enforced objects. */
 function linkText({ state, error, parts, lastContactMs }: LinkReport, isJoined: boolean): string {
   switch (state) {
     case 'following':
-      return lastContactMs === null ? 'no answer yet' : 'connected'
+      return statusWords(lastContactMs === null ? 'link.no_answer' : 'link.connected')
     case 'refetching':
-      return 'fetching the differences'
+      return statusWords('link.differences')
     case 'fetching_parts':
       return parts === null
-        ? 'fetching a large page'
-        : `fetching a large page, ${parts.have} of ${parts.of} parts (${bytesText(parts.bytes)} in total),`
+        ? statusWords('link.page')
+        : statusWords('link.parts', { have: parts.have, parts: parts.of, size: bytesText(parts.bytes) })
     case 'restore_pending':
-      return 'ok at this site; the server has a pending confirmation'
+      return statusWords('link.restore')
     case 'offline':
-      if (error?.code === 'disk_full') return 'not syncing, because the disk is full,'
-      return error === null || error.code === 'server_unreachable' ? 'unreachable' : 'not syncing'
+      if (error?.code === 'disk_full') return statusWords('link.disk_full')
+      return statusWords(error === null || error.code === 'server_unreachable' ? 'link.unreachable' : 'link.not_syncing')
     case 'halted':
-      if (error?.code === 'link_insecure') return 'not asked'
-      return isJoined ? 'refuses this agent' : 'not joined'
+      if (error?.code === 'link_insecure') return statusWords('link.not_asked')
+      return statusWords(isJoined ? 'link.refused' : 'link.not_joined')
     default:
       return state
   }
 }
+
+const warningLines = ({ text, next }: ReturnType<typeof statusWarning>): Array<[string, string]> => [
+  ['', text],
+  ...(next === undefined ? [] : [['next step', next] as [string, string]]),
+]
 
 /** Longer than the hour after which the server is asked again, and the longest poll. */
 const HEAD_LATE_MS = 2 * 3_600_000
@@ -34,11 +39,9 @@ const HEAD_LATE_MS = 2 * 3_600_000
 /** PR7: a link that answers and never lets the server's signature through. */
 function headLines({ state, sinceMs, headSignedMs }: LinkReport, nowMs: number): Array<[string, string]> {
   if (state !== 'following' || nowMs - (headSignedMs ?? sinceMs) < (headSignedMs === null ? 60_000 : HEAD_LATE_MS)) return []
-  const since = headSignedMs === null ? 'since this agent started; nothing is deleted until it does' : `for ${age(nowMs - headSignedMs)}`
-  return [
-    ['', `the server has not signed its head ${since}`],
-    ['next step', 'Upgrade the server if it is older than this agent. Otherwise look for a proxy that answers in its place.'],
-  ]
+  return warningLines(
+    headSignedMs === null ? statusWarning('head_never') : statusWarning('head_late', { length: age(nowMs - headSignedMs) }),
+  )
 }
 
 /** Today's traffic, and the consequences of a spent budget. */
@@ -46,69 +49,67 @@ function trafficLines({ metered, budgetBytes, waitSeconds }: LinkReport, todayBy
   const used = budgetBytes > 0 ? `${bytesText(todayBytes)} of ${bytesText(budgetBytes)} today` : `${bytesText(todayBytes)} today`
   const line: [string, string] = ['traffic', `${used}${metered ? ', metered' : ''}, polls of ${age(waitSeconds * 1_000)}`]
   if (budgetBytes === 0 || todayBytes < budgetBytes) return [line]
-  return [
-    line,
-    ['', 'the daily budget is used up: until midnight UTC reports are hourly; changes still arrive'],
-    ['next step', 'No action needed. To report sooner, raise --daily-bytes and restart the agent.'],
-  ]
+  return [line, ...warningLines(statusWarning('budget_spent'))]
 }
 
 export function statusText(report: AgentReport, nowMs: number): string {
   const { link, replica } = report
   const lines: Array<[string, string]> = [
-    ['agent', report.running ? `running, version ${report.version}` : 'not running: this is the last known status'],
-    [
-      'cluster',
-      report.clusterId === null ? 'not joined yet' : `${report.clusterId}, agent ${report.agentId}, incarnation ${report.incarnation}`,
-    ],
+    ['agent', report.running ? statusWords('running', { version: report.version }) : statusWords('not_running')],
+    ['cluster', clusterText(report)],
     ...(report.recipient === null ? [] : [['recipient', report.recipient] as [string, string]]),
-    ...(report.foreignRecipient === null ? [] : foreignLines(report.foreignRecipient)),
+    ...(report.foreignRecipient === null ? [] : warningLines(statusWarning('other_recipient', { other: report.foreignRecipient }))),
     ['enforcement', `${report.enforcement.state}${report.enforcement.message === '' ? '' : `: ${report.enforcement.message}`}`],
   ]
   if (link !== null)
     lines.push([
       'server',
-      `${link.server}: ${linkText(link, report.clusterId !== null)} for ${age(nowMs - link.sinceMs)}, last contact ${link.lastContactMs === null ? 'never' : `${age(nowMs - link.lastContactMs)} ago`}`,
+      statusWords('link', {
+        server: link.server,
+        state: linkText(link, report.clusterId !== null),
+        length: age(nowMs - link.sinceMs),
+        contact:
+          link.lastContactMs === null ? statusWords('no_contact') : statusWords('contact', { length: age(nowMs - link.lastContactMs) }),
+      }),
     ])
-  else if (report.clusterId !== null) lines.push(['server', 'unknown: the agent does not run'])
+  else if (report.clusterId !== null) lines.push(['server', statusWords('link.unknown')])
   if (link?.error) lines.push(['', `${link.error.message} (${link.error.code})`], ['next step', link.error.remedy])
   if (link !== null) lines.push(...headLines(link, nowMs), ...trafficLines(link, report.todayBytes))
-  else if (report.todayBytes > 0) lines.push(['traffic', `${bytesText(report.todayBytes)} today, until it stopped`])
+  else if (report.todayBytes > 0) lines.push(['traffic', statusWords('traffic_stopped', { bytes: bytesText(report.todayBytes) })])
   if (replica !== null) {
-    const state = replica.verified ? 'verified' : 'damaged: enforcement continues after it is fetched again'
+    const { rows, position, verified } = replica
+    const state = statusWords(verified ? 'replica_verified' : 'replica_damaged')
     lines.push([
       'replica',
-      replica.position === null
-        ? 'empty: nothing received yet'
-        : `${replica.rows} rows, ${state}, position ${replica.position.split('.').slice(1, 3).join('.')}`,
+      position === null
+        ? statusWords('replica_empty')
+        : statusWords('replica', { rows, state, position: position.split('.').slice(1, 3).join('.') }),
     ])
   }
   if (report.policy !== null) lines.push(...policyLines(report.policy))
   if (report.ageKeys !== null) lines.push(...ageKeyLines(report.ageKeys))
   if (report.disk !== null) lines.push(['disk', report.disk])
   const { compared, differences } = report.resync ?? { compared: 0, differences: 0 }
-  if (compared > 0) lines.push(['resync', `${compared} lists compared, ${differences} missed changes found`])
-  lines.push(['outbox', report.outboxDepth === 0 ? 'empty' : `${report.outboxDepth} rows wait for the server`])
+  if (compared > 0) lines.push(['resync', statusWords('resync', { compared, differences })])
+  lines.push(['outbox', report.outboxDepth === 0 ? statusWords('outbox_empty') : statusWords('outbox', { rows: report.outboxDepth })])
   const head = lines.map(([name, text]) => `${name.padEnd(12)} ${text}`)
   return [...head, '', ...serviceTable(report)].join('\n')
 }
 
+const clusterText = ({ clusterId, agentId, incarnation }: AgentReport): string =>
+  clusterId === null
+    ? statusWords('not_joined')
+    : statusWords('joined', { cluster: clusterId, agent: agentId ?? '', incarnation: incarnation ?? 0 })
+
 /** LX4: the line for an unreadable policy file. */
 function policyLines({ file, rules, problem }: NonNullable<AgentReport['policy']>): Array<[string, string]> {
   const lines: Array<[string, string]> = [['local policy', `${rules} (${file})`]]
-  if (problem !== null) lines.push(['', `the file cannot be read; its last valid content stays in use: ${problem}`])
-  return lines
+  return problem === null ? lines : [...lines, ...warningLines(statusWarning('policy_unreadable', { problem }))]
 }
-
-/** SL15: the lines about a server that seals to another recipient key. */
-const foreignLines = (other: string): Array<[string, string]> => [
-  ['', `the server seals to ${other} instead, and keeps it; pages with Secrets are refused`],
-  ['next step', 'Ask who changed the recipient in the fleet store of the server; the event RecipientChanged has both fingerprints.'],
-]
 
 /** The recipients to encrypt SOPS files to. */
 const ageKeyLines = ({ recipients, problems }: NonNullable<AgentReport['ageKeys']>): Array<[string, string]> =>
-  [recipients.length === 0 ? 'none at this site' : recipientsText(recipients), ...problems].map((text, index) => [
+  [recipients.length === 0 ? statusWords('no_age_keys') : recipientsText(recipients), ...problems].map((text, index) => [
     index === 0 ? 'age keys' : '',
     text,
   ])
@@ -118,7 +119,7 @@ type ServiceReport = NonNullable<AgentReport['services'][number]['status']>
 /** With the options of a person at the site. */
 function serviceMessage(name: string, { message, refusal }: ServiceReport): string {
   const line = message.split('\n')[0] ?? ''
-  return refusal === undefined ? line : `${line}; \`skerry-agent confirm ${name}\` shows them`
+  return refusal === undefined ? line : statusWords('shown_by_confirm', { line, service: name })
 }
 
 function serviceTable(report: AgentReport): string[] {
@@ -127,7 +128,7 @@ function serviceTable(report: AgentReport): string[] {
   for (const { name, status } of report.services) {
     rows.push(
       status === null
-        ? [name, 'Unknown', 'Unknown', '-', '-', 'received; not processed yet']
+        ? [name, 'Unknown', 'Unknown', '-', '-', statusWords('service_received')]
         : [
             name,
             status.sync,
@@ -153,8 +154,8 @@ function serviceTable(report: AgentReport): string[] {
 }
 
 function noServices({ clusterId, replica }: AgentReport): string {
-  if (clusterId === null) return 'No services: the agent has not joined yet.'
-  return replica?.position == null ? 'No services: nothing received yet.' : 'No services: no service targets this cluster yet.'
+  if (clusterId === null) return statusWords('no_services.not_joined')
+  return statusWords(replica?.position == null ? 'no_services.nothing' : 'no_services.none')
 }
 
 /** `640 B`, `12.3 kB`, `1.5 MB`: thousands, as tariffs count. */

@@ -2,7 +2,7 @@
 // has to act. The code of a status or event is its reason; `Reason.variant` is another text of the same reason, and a
 // code in snake_case has none. Tables of this folder are plain data: no other room of the agent is imported here.
 
-/** Arguments are strings and numbers, so that the documentation can print any text with placeholders. */
+/** Arguments are plain values, no lists, so that the documentation can print any text with placeholders. */
 type Text = string | ((args: never) => string)
 export interface Entry {
   text: Text
@@ -21,9 +21,25 @@ export interface Said<R extends string = string> {
   message: string
 }
 
+export interface Parts {
+  text: string
+  next?: string
+}
+
 export const reasonOf = <C extends string>(code: C): ReasonOf<C> => code.split('.', 1)[0] as ReasonOf<C>
 
-/** Returns the function that gives the text of a code. The next step follows after a semicolon. */
+export const wordsOf = (text: Text, args: unknown): string => (typeof text === 'string' ? text : text(args as never))
+
+/** Returns the function that gives the text of a code, and its next step apart. */
+export function partsOf<const T extends Table>(table: T): <C extends Code<T>>(code: C, ...args: Args<T[C]>) => Parts {
+  return (code, ...args) => {
+    const { text, next } = table[code] as Entry
+    const what = wordsOf(text, args[0])
+    return next === undefined ? { text: what } : { text: what, next: wordsOf(next, args[0]) }
+  }
+}
+
+/** The same as one text: the next step follows after a semicolon. */
 export function textsOf<const T extends Table>(table: T): <C extends Code<T>>(code: C, ...args: Args<T[C]>) => string {
   return (code, ...args) => {
     const { text, next } = table[code] as Entry
@@ -31,8 +47,6 @@ export function textsOf<const T extends Table>(table: T): <C extends Code<T>>(co
     return next === undefined ? what : `${what}; ${wordsOf(next, args[0])}`
   }
 }
-
-export const wordsOf = (text: Text, args: unknown): string => (typeof text === 'string' ? text : text(args as never))
 
 /** As `textsOf`, with the reason of the code. */
 export function statusesOf<const T extends Table>(table: T): <C extends Code<T>>(code: C, ...args: Args<T[C]>) => Said<ReasonOf<C>> {

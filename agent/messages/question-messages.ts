@@ -1,7 +1,7 @@
 // Refusals of questions that people ask the site, and notes in the answers. A refusal travels with its code, of which
 // shared/protocol/ask.ts has the list; `code.variant` is another text of the same code.
 import type { ASK_REFUSALS } from '../../shared/protocol/ask.ts'
-import { type Args, type Code, type Entry, reasonOf, type Table, textsOf, wordsOf } from './catalogue.ts'
+import { type Args, type Code, type Entry, partsOf, reasonOf, type Table, textsOf } from './catalogue.ts'
 
 type RefusalCode = (typeof ASK_REFUSALS)[keyof typeof ASK_REFUSALS]
 type RefusalTable = Readonly<Partial<Record<RefusalCode, Entry>> & Record<`${RefusalCode}.${string}`, Entry>>
@@ -100,11 +100,12 @@ export interface QuestionRefusal {
 }
 type Refusals = typeof QUESTION_REFUSALS
 
+const partsOfRefusal = partsOf(QUESTION_REFUSALS)
+
 /** A refusal with its remedy apart, as it travels. */
 export function questionRefusal<C extends Code<Refusals>>(code: C, ...args: Args<Refusals[C]>): QuestionRefusal {
-  const { text, next }: Entry = QUESTION_REFUSALS[code]
-  const message = wordsOf(text, args[0])
-  return { code: reasonOf(code) as RefusalCode, message, ...(next === undefined ? {} : { remedy: wordsOf(next, args[0]) }) }
+  const { text, next } = partsOfRefusal(code, ...args)
+  return { code: reasonOf(code) as RefusalCode, message: text, ...(next === undefined ? {} : { remedy: next }) }
 }
 
 /** Notes in answers, and what is said of single objects. */

@@ -12,6 +12,7 @@ import { ANSWER_NOTES, QUESTION_REFUSALS } from '../../agent/messages/question-m
 import { EVENTS, OBJECT_REASONS, SERVICE_REASONS } from '../../agent/messages/reasons.ts'
 import { ORDER, SERVICE, SERVICE_PARTS } from '../../agent/messages/service-messages.ts'
 import { ENFORCEMENT, ORDER_REFUSALS, PROBLEMS, SITE_PARTS, TAKEOVERS } from '../../agent/messages/site-messages.ts'
+import { STATUS_WARNINGS, STATUS_WORDS } from '../../agent/messages/status-messages.ts'
 import { cell, code, table } from './markdown.ts'
 
 /** Every table of the catalogue, by the heading of its section. */
@@ -29,6 +30,8 @@ export const CATALOGUE: Readonly<Record<string, Table>> = {
   'Events of type Warning': WARNINGS,
   'State of enforcement': ENFORCEMENT,
   'Problems of an agent': PROBLEMS,
+  'Warnings of `skerry-agent status`': STATUS_WARNINGS,
+  'Lines of `skerry-agent status`': STATUS_WORDS,
   'Refusals of local commands': ORDER_REFUSALS,
   'Answers to a takeover': TAKEOVERS,
   'Parts of these texts': SITE_PARTS,
