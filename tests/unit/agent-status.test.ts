@@ -3,6 +3,7 @@ import { statusText } from '../../agent/cli/print-status.ts'
 import { enforcementOf } from '../../agent/enforcement-report.ts'
 import { serviceText } from '../../agent/messages/service-messages.ts'
 import { enforcementText } from '../../agent/messages/site-messages.ts'
+import { statusWarning, statusWords } from '../../agent/messages/status-messages.ts'
 import type { AgentReport, LinkReport } from '../../agent/observe/report.ts'
 import { ERRORS } from '../../shared/protocol/error-table.ts'
 
@@ -80,7 +81,7 @@ describe('what a person at the site reads', () => {
         'last contact never',
         'join: unknown (join_token_unknown)',
         ERRORS.join_token_unknown.remedy,
-        'the agent has not joined yet',
+        statusWords('no_services.not_joined'),
       ],
     ],
     [
@@ -91,7 +92,7 @@ describe('what a person at the site reads', () => {
         'unreachable for 1 h',
         'pull: refused (server_unreachable)',
         ERRORS.server_unreachable.remedy,
-        '4 rows wait for the server',
+        statusWords('outbox', { rows: 4 }),
       ],
     ],
     [
@@ -102,18 +103,18 @@ describe('what a person at the site reads', () => {
     [
       'on a full disk',
       { link: link({ state: 'offline', error: failure('disk_full', 'pull: full') }) },
-      ['not syncing, because the disk is full, for 1 h', ERRORS.disk_full.remedy],
+      [`${statusWords('link.disk_full')} for 1 h`, ERRORS.disk_full.remedy],
     ],
     [
       'while the server waits for a person',
       { link: link({ state: 'restore_pending', error: failure('restore_pending', 'pull: restored') }) },
-      ['enforcement  enforcing', 'ok at this site; the server has a pending confirmation for 1 h', ERRORS.restore_pending.remedy],
+      ['enforcement  enforcing', `${statusWords('link.restore')} for 1 h`, ERRORS.restore_pending.remedy],
     ],
     ['refetching', { link: link({ state: 'refetching' }) }, ['fetching the differences for 1 h']],
     [
       'with a large page on a bad link',
       { link: link({ state: 'fetching_parts', parts: { have: 3, of: 20, bytes: 5_242_880 } }) },
-      ['fetching a large page, 3 of 20 parts (5.2 MB in total), for 1 h'],
+      [`${statusWords('link.parts', { have: 3, parts: 20, size: '5.2 MB' })} for 1 h`],
     ],
     ['without a budget', {}, ['traffic      12.3 kB today, polls of 1 min']],
     [
@@ -124,10 +125,7 @@ describe('what a person at the site reads', () => {
     [
       'metered, with its budget spent',
       { link: link({ metered: true, waitSeconds: 900, budgetBytes: 1_000_000 }), todayBytes: 1_000_000 },
-      [
-        'the daily budget is used up: until midnight UTC reports are hourly; changes still arrive',
-        'next step    No action needed. To report sooner, raise --daily-bytes',
-      ],
+      [statusWarning('budget_spent').text, `next step    ${statusWarning('budget_spent').next}`],
     ],
     [
       'superseded',
@@ -159,13 +157,13 @@ describe('what a person at the site reads', () => {
     [
       'stopped',
       { running: false, link: null, enforcement: { state: 'stopped', message: 'x' } },
-      ['not running: this is the last known status', 'unknown: the agent does not run', 'traffic      12.3 kB today, until it stopped'],
+      [statusWords('not_running'), statusWords('link.unknown'), statusWords('traffic_stopped', { bytes: '12.3 kB' })],
     ],
-    ['damaged', { replica: { position: 'db.1.7.hash', epoch: 1, rows: 3, verified: false } }, ['damaged: enforcement continues after']],
+    ['damaged', { replica: { position: 'db.1.7.hash', epoch: 1, rows: 3, verified: false } }, [statusWords('replica_damaged')]],
     [
       'nothing received',
       { replica: { position: null, epoch: 0, rows: 0, verified: true } },
-      ['empty: nothing received yet', 'No services: nothing received yet'],
+      [statusWords('replica_empty'), statusWords('no_services.nothing')],
     ],
   ])('SY5 %s', (_, change, lines) => {
     const text = statusText(report(change), NOW)
@@ -176,8 +174,8 @@ describe('what a person at the site reads', () => {
 
 test.each([
   ['ten minutes ago', { headSignedMs: NOW - 600_000 }, null],
-  ['a little more than two hours ago', { headSignedMs: NOW - 7_300_000 }, 'the server has not signed its head for 2 h'],
-  ['never, for a minute', { headSignedMs: null, sinceMs: NOW - 60_000 }, 'since this agent started; nothing is deleted until it does'],
+  ['a little more than two hours ago', { headSignedMs: NOW - 7_300_000 }, statusWarning('head_late', { length: '2 h' }).text],
+  ['never, for a minute', { headSignedMs: null, sinceMs: NOW - 60_000 }, statusWarning('head_never').text],
   ['never, for a moment', { headSignedMs: null, sinceMs: NOW - 5_000 }, null],
   ['never, while the server is unreachable', { headSignedMs: null, state: 'offline' }, null],
 ])('PR7 SY5 a head that the server signed %s', (_, change, said) => {
