@@ -10,6 +10,7 @@ import { repositorySpecSchema } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { createHelmRepository, type HelmRepository } from '../support/helm-charts.ts'
 import { configMap, createIngestKit, type IngestKit, SHOP } from '../support/ingest-kit.ts'
+import { naming } from '../support/naming.ts'
 import { realSandbox } from '../support/real-sandbox.ts'
 import { pusherTo, startRegistry } from '../support/registry.ts'
 import { memoryRendering } from '../support/render-kit.ts'
@@ -104,7 +105,7 @@ test('SO14 a range that nothing is in is an error of the service, which keeps wh
   await kit.service({ source: { repository: 'charts', chart: 'shop' } })
   const before = await kit.row(cluster)
   await kit.service({ source: { repository: 'charts', chart: 'shop', version: '^2' } })
-  expect(await errorOf()).toContain('no version in the range ^2; the newest there are: 1.0.0')
+  expect(await errorOf()).toEqual(naming('range ^2', '1.0.0'))
   expect((await kit.row(cluster))?.digest).toBe(before?.digest)
 })
 
@@ -140,9 +141,7 @@ test('SO20 a chart in Git gets the charts that its lock names from the Repositor
   await repository('elsewhere', { helm: { url: `${charts.url}/more` } })
   await kit.service()
   const { error } = await rendered()
-  expect(JSON.stringify(error)).toContain(
-    `no Repository of project default has that URL; the most similar is ${charts.url}/more, of the Repository elsewhere`,
-  )
+  expect(JSON.stringify(error)).toEqual(naming('project default', `${charts.url}/more`, 'Repository elsewhere'))
   await repository('charts', { helm: { url: charts.url } })
   expect((await rendered()).error).toBeNull()
   const rows = await kit.pull(cluster)
@@ -161,14 +160,14 @@ test('SO20 of another project, another URL or Git nothing comes', async () => {
   const refusal = (project: string, url: string) =>
     find(project, url, 'common', '1.0.0').then(
       () => 'read',
-      (error: unknown) => (error instanceof AppError ? error.message : `${error}`),
+      (error: unknown) => (error instanceof AppError ? `${error.code}: ${error.message}` : `${error}`),
     )
-  expect(await refusal('web', charts.url)).toContain('no Repository of project web has that URL')
-  expect(await refusal('default', 'http://10.0.0.1/charts')).toContain('no Repository of project default has that URL')
-  expect(await refusal('default', kit.git.url)).toContain('no Repository of project default has that URL')
+  expect(await refusal('web', charts.url)).toEqual(naming('source_refused', 'project web', 'URL'))
+  expect(await refusal('default', 'http://10.0.0.1/charts')).toEqual(naming('source_refused', 'project default', 'URL'))
+  expect(await refusal('default', kit.git.url)).toEqual(naming('source_refused', 'project default', 'URL'))
   const boundary = { sources: [], destinations: [], clusterScopedKinds: [] }
   await kit.store.applyResource({ kind: 'Project', project: '', name: 'default' }, { labels: {}, spec: JSON.stringify(boundary), nowMs: 1 })
-  expect(await refusal('default', charts.url)).toContain('refused by project default, rule sources')
+  expect(await refusal('default', charts.url)).toEqual(naming('project_refused', 'project default', 'rule sources'))
 })
 
 test('SO21 what could not be had of another side is tried again, and rendered when it is there', async () => {

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { createSources } from '../../server/sources/sources.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { createGitKit, failureOf, type GitKit, gitDeps } from '../support/git-source-kit.ts'
+import { naming } from '../support/naming.ts'
 import { residentGrowth } from '../support/resident-growth.ts'
 import { loopbackGuard } from '../support/source-guard.ts'
 
@@ -57,7 +58,7 @@ test('SO39 a repository with a file that is far larger than what comes of it is 
   const first = await source.fetch()
   await kit.server.commit({ 'bomb.bin': '0'.repeat(130 * 1024 * 1024) }, 'a bomb')
   const grown = residentGrowth()
-  expect(await failureOf(source.fetch())).toEqual(['git_failed', expect.stringContaining('has a file of more than 128 MiB')])
+  expect(await failureOf(source.fetch())).toEqual(['git_failed', naming('128 MiB')])
   expect(grown()).toBeLessThan(400 * 1024 * 1024)
   expect(await source.has(first)).toBe(true)
   await kit.server.commit({ 'bomb.bin': null }, 'gone')
@@ -81,10 +82,7 @@ test.each(['library', 'cli'] as const)('SO41 folders that hold each other again 
   const { tree: opened } = await source.open(await source.fetch(), { path: '.' })
   const startMs = performance.now()
   for (const path of ['deep', '.'])
-    expect(await failureOf(opened.id(path))).toEqual([
-      'source_refused',
-      expect.stringMatching(/more than (50000 folders|1000000 files and folders) under/),
-    ])
+    expect(await failureOf(opened.id(path))).toEqual(['source_refused', expect.stringMatching(/\b(50000|1000000) /)])
   for (const path of ['deep', 'wide'])
     expect(await failureOf(opened.files(path, (file) => file.endsWith('/')))).toEqual([
       'source_refused',
@@ -137,7 +135,7 @@ test('SO28 an answer without end in the place of a token is not read to its end'
     })
     const document = JSON.stringify({ appId: 1, installationId: 2, privateKey, apiUrl: `http://127.0.0.1:${api.port}` })
     const asked = kit.open({ client: 'library', secrets: async () => ({ githubApp: document }) }).fetch()
-    expect(await failureOf(asked)).toEqual(['git_unreachable', expect.stringContaining('not an answer of GitHub')])
+    expect(await failureOf(asked)).toEqual(['git_unreachable', naming('GitHub')])
     expect(sent).toBeLessThan(32 * 1024 * 1024)
   } finally {
     await api.stop(true)

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { LINK_HOPS_MAX } from '../../server/sources/git/places.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { createGitKit, failureOf, filesOf, GIT_WAYS, type GitKit, idOf, sshIsThere, textsOf } from '../support/git-source-kit.ts'
+import { naming } from '../support/naming.ts'
 
 // A handshake of ssh takes a third of a second on a busy machine.
 setDefaultTimeout(60_000)
@@ -317,8 +318,7 @@ describe.each(GIT_WAYS.map((way) => [way] as const))('%s', (way) => {
     await source.fetch()
     const [code, message] = await failureOf(filesOf(source, at, 'lfs'))
     expect(code).toBe('source_refused')
-    expect(message).toContain('lfs/big.yaml is a Git LFS pointer')
-    expect(message).toContain('git lfs migrate export --include="lfs/big.yaml"')
+    expect(message).toEqual(naming('lfs/big.yaml', 'Git LFS pointer', 'git lfs migrate export --include="lfs/big.yaml"'))
   })
 
   itOverHttp('IN6 a file and a folder past the limits are refused by name, one byte below they are read', async () => {
@@ -329,9 +329,9 @@ describe.each(GIT_WAYS.map((way) => [way] as const))('%s', (way) => {
     const source = open()
     await source.fetch()
     expect((await filesOf(source, at, 'most')).size).toBe(1)
-    expect(await failureOf(filesOf(source, at, 'large'))).toEqual(['source_refused', 'large/a.yaml is larger than 16 MiB'])
+    expect(await failureOf(filesOf(source, at, 'large'))).toEqual(['source_refused', naming('large/a.yaml', '16 MiB')])
     const [code, message] = await failureOf(filesOf(source, at, 'many'))
-    expect([code, message]).toEqual(['source_refused', expect.stringContaining('larger than 64 MiB')])
+    expect([code, message]).toEqual(['source_refused', naming('64 MiB')])
     await commit(Object.fromEntries(Object.keys(files).map((path) => [path, null])))
   })
 })

@@ -168,7 +168,7 @@ test.each([
 
 test('SO19 what is wrong from its start is asked for no second time, and nothing of it is kept', async () => {
   const { seen, dir, source } = world(() => new Response('<html>log in first'))
-  expect(await refusal(source().fetch())).toContain('the content has the digest')
+  expect(await refusal(source().fetch())).toMatch(/\bdigest sha256:/)
   expect(seen.filter(({ path }) => path.includes('/blobs/')).length).toBe(1)
   expect(held(dir)).toEqual([''])
 })
@@ -199,7 +199,7 @@ test('SO20 a path that a URL would change is no address of a registry', () => {
     { secretRef: null, read: async () => ({}) },
   )
   for (const path of ['team-a/../team-b', 'a\\..\\b', 'a/%2e%2e/b', 'a?b', 'a#b'])
-    expect(() => registryAt(`oci://reg.example/${path}`)).toThrow('is not the address of a registry')
+    expect(() => registryAt(`oci://reg.example/${path}`)).toThrow(expect.objectContaining({ code: 'source_refused' }))
 })
 
 test('SO38 of the tags that a moving revision had the newest 20 are kept', async () => {

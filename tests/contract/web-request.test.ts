@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { resolverWithin } from '../../server/sources/address/resolve.ts'
 import { askWeb } from '../../server/sources/web-request.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import { naming } from '../support/naming.ts'
 import { loopbackGuard } from '../support/source-guard.ts'
 
 const piece = new TextEncoder().encode('piece ')
@@ -54,9 +55,9 @@ async function ask(path: string, deadlines: { wholeMs: number; silentMs: number 
 
 test('SO47 a host that says nothing is given up sooner than a whole answer may take, and what came is kept', async () => {
   const deadlines = { wholeMs: 60_000, silentMs: 150 }
-  expect(await ask('/silent', deadlines)).toEqual({ said: 'source_unreachable: the layer: 127.0.0.1 sent nothing for 0.15 s', part: '' })
+  expect(await ask('/silent', deadlines)).toEqual({ said: naming('source_unreachable', 'layer', '127.0.0.1', '0.15 s'), part: '' })
   expect(await ask('/stops', deadlines)).toEqual({
-    said: 'source_unreachable: the layer: 127.0.0.1 sent nothing for 0.15 s',
+    said: naming('source_unreachable', 'layer', '127.0.0.1', '0.15 s'),
     part: 'piece piece ',
   })
   expect((await ask('/slow', deadlines)).said).toBe('60 bytes') // longer than the silence that there may be, and never silent
@@ -64,11 +65,11 @@ test('SO47 a host that says nothing is given up sooner than a whole answer may t
 
 test('SO47 an answer that goes on without end is given up', async () => {
   const { said, part } = await ask('/endless', { wholeMs: 200, silentMs: 60_000 })
-  expect([said, part.startsWith('piece ')]).toEqual(['source_unreachable: the layer: 127.0.0.1 did not answer within 0.2 s', true])
+  expect([said, part.startsWith('piece ')]).toEqual([naming('source_unreachable', 'layer', '127.0.0.1', '0.2 s'), true])
 })
 
 test('SO47 a name that nobody answers about is told as that', async () => {
-  expect((await ask('/', { wholeMs: 60_000, silentMs: 60_000 }, 'charts.example')).said).toBe(
-    'source_unreachable: the layer: charts.example cannot be resolved: the name server of this machine did not answer',
+  expect((await ask('/', { wholeMs: 60_000, silentMs: 60_000 }, 'charts.example')).said).toEqual(
+    naming('source_unreachable', 'layer', 'charts.example', 'name server'),
   )
 })

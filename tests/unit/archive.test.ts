@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { ARCHIVE_BYTES_MAX, readArchive } from '../../server/sources/archive/archive.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
+import { naming } from '../support/naming.ts'
 import { gzipped, paxRecord, type TarItem, tarOf } from '../support/tar-writer.ts'
 
 const MIB = 1024 * 1024
@@ -70,63 +71,43 @@ test('SO8 links within it are what they lead to, files and folders', async () =>
 
 const many = (count: number, of: (n: number) => TarItem) => Array.from({ length: count }, (_, n) => of(n))
 const bytesOf = (size: number) => new Uint8Array(size)
-const REFUSED: ReadonlyArray<readonly [what: string, items: readonly TarItem[], detail: string]> = [
-  ['a name that leads out', [file('a/../../b')], '"a/../../b" leads outside the archive'],
-  ['a name with .. that stays inside', [file('a/../b')], '"a/../b" leads outside the archive'],
-  ['an absolute name', [file('/etc/passwd')], '"/etc/passwd" is an absolute path'],
-  ['a backslash', [file('a\\..\\b')], '"a\\\\..\\\\b" has a backslash'],
-  ['a control character', [file('a\nb')], '"a\\nb" has a control character'],
-  [
-    'a pax name that leads out',
-    [{ name: 'x', type: 'x', bytes: paxRecord('path', '../b') }, file('a')],
-    '"../b" leads outside the archive',
-  ],
-  ['a device', [{ name: 'null', type: '3' }], '"null" is a device: only files, folders and links are supported'],
-  ['a pipe', [{ name: 'p', type: '6' }], '"p" is a pipe: only files, folders and links are supported'],
-  ['a sparse file', [{ name: 's', type: 'S' }], '"s" is a sparse file: only files, folders and links are supported'],
-  ['an unknown type', [{ name: 's', type: 'Q' }], '"s" is of the unknown type "Q": only files, folders and links are supported'],
-  [
-    'a sparse file of pax',
-    [{ name: 'x', type: 'x', bytes: paxRecord('GNU.sparse.name', 'a') }],
-    'a sparse file: only files, folders and links are supported',
-  ],
-  ['a header for all', [{ name: 'g', type: 'g', bytes: paxRecord('path', 'a') }], 'a global header with a name or size'],
-  ['a damaged pax header', [{ name: 'x', type: 'x', bytes: '99 path=a\n' }, file('a')], 'an extended header is damaged'],
-  ['a name twice', [file('a'), file('./a')], '"a" occurs twice'],
-  ['a file and a folder of one name', [file('a'), file('a/b')], '"a/b" is inside of a file'],
-  ['a file below a link', [folder('d'), link('a', 'd'), file('a/b')], '"a/b" is inside of a link'],
-  ['a file where a folder was', [folder('a'), file('a')], '"a" occurs twice'],
-  ['a link that leads out', [link('a/b', '../../etc/passwd')], '"a/b" is a link that leads outside, to "../../etc/passwd"'],
-  ['an absolute link', [link('a', '/etc/passwd')], '"a" is a link that leads outside, to "/etc/passwd"'],
-  ['a hard link that leads out', [hard('a', '../b')], '"a" is a link that leads outside, to "../b"'],
-  ['a link out by a link', [file('d/x'), link('a', 'b/../../x'), link('b', 'd')], '"a" is a link that leads outside, to "b/../../x"'],
-  ['a link to nothing', [link('a', 'b')], '"a" is a broken link'],
-  ['links in a circle', [link('a', 'b'), link('b', 'a')], '"a" is a circular link'],
-  ['a link to its own folder', [file('d/a'), link('d/l', '.')], '"d/l" is a link to a folder that contains it'],
-  ['a link to the root', [file('d/a'), link('l', 'd/..')], '"l" is a link to a folder that contains it'],
-  [
-    'two folders with links to each other',
-    [file('a/x'), link('a/l', '../b'), file('b/y'), link('b/m', '../a')],
-    '"b/m" is a link to a folder that contains it',
-  ],
-  ['a file that ends early', [{ name: 'a', bytes: 'short', size: 5_000 }], 'it ends within "a"'],
-  ['a wrong checksum', [{ name: 'a', checksum: 1 }], 'it is not a tar archive, or is damaged: wrong checksum of a header'],
-  ['a folder with content', [{ name: 'a', type: '5', bytes: 'x' }], '"a" is not a file, but has content'],
-  ['a size that is far too large', [{ name: 'a', size: 0o77777777777 }], '"a" is larger than 16 MiB'],
-  [
-    'a pax size that is far too large',
-    [{ name: 'x', type: 'x', bytes: paxRecord('size', '9'.repeat(30)) }, file('a')],
-    '"a" is larger than 16 MiB',
-  ],
-  ['a huge extended header', [{ name: 'x', type: 'x', size: 65_537 }], '"x": an extended header of 65537 bytes'],
-  [
-    'a long name',
-    [{ name: 'x', type: 'x', bytes: paxRecord('path', `${'p/'.repeat(512)}f`) }, file('a')],
-    'a name is longer than 1024 characters',
-  ],
+const REFUSED: ReadonlyArray<readonly [what: string, items: readonly TarItem[], values: readonly string[]]> = [
+  ['a name that leads out', [file('a/../../b')], ['"a/../../b"', 'leads outside']],
+  ['a name with .. that stays inside', [file('a/../b')], ['"a/../b"', 'leads outside']],
+  ['an absolute name', [file('/etc/passwd')], ['"/etc/passwd"', 'absolute']],
+  ['a backslash', [file('a\\..\\b')], ['"a\\\\..\\\\b"', 'backslash']],
+  ['a control character', [file('a\nb')], ['"a\\nb"', 'control character']],
+  ['a pax name that leads out', [{ name: 'x', type: 'x', bytes: paxRecord('path', '../b') }, file('a')], ['"../b"', 'leads outside']],
+  ['a device', [{ name: 'null', type: '3' }], ['"null"', 'device']],
+  ['a pipe', [{ name: 'p', type: '6' }], ['"p"', 'pipe']],
+  ['a sparse file', [{ name: 's', type: 'S' }], ['"s"', 'sparse file']],
+  ['an unknown type', [{ name: 's', type: 'Q' }], ['"s"', 'type "Q"']],
+  ['a sparse file of pax', [{ name: 'x', type: 'x', bytes: paxRecord('GNU.sparse.name', 'a') }], ['sparse file']],
+  ['a header for all', [{ name: 'g', type: 'g', bytes: paxRecord('path', 'a') }], ['global header']],
+  ['a damaged pax header', [{ name: 'x', type: 'x', bytes: '99 path=a\n' }, file('a')], ['extended header', 'damaged']],
+  ['a name twice', [file('a'), file('./a')], ['"a"', 'twice']],
+  ['a file and a folder of one name', [file('a'), file('a/b')], ['"a/b"', 'inside of a file']],
+  ['a file below a link', [folder('d'), link('a', 'd'), file('a/b')], ['"a/b"', 'inside of a link']],
+  ['a file where a folder was', [folder('a'), file('a')], ['"a"', 'twice']],
+  ['a link that leads out', [link('a/b', '../../etc/passwd')], ['"a/b"', 'outside', '"../../etc/passwd"']],
+  ['an absolute link', [link('a', '/etc/passwd')], ['"a"', 'outside', '"/etc/passwd"']],
+  ['a hard link that leads out', [hard('a', '../b')], ['"a"', 'outside', '"../b"']],
+  ['a link out by a link', [file('d/x'), link('a', 'b/../../x'), link('b', 'd')], ['"a"', 'outside', '"b/../../x"']],
+  ['a link to nothing', [link('a', 'b')], ['"a"', 'broken link']],
+  ['links in a circle', [link('a', 'b'), link('b', 'a')], ['"a"', 'circular link']],
+  ['a link to its own folder', [file('d/a'), link('d/l', '.')], ['"d/l"', 'contains it']],
+  ['a link to the root', [file('d/a'), link('l', 'd/..')], ['"l"', 'contains it']],
+  ['two folders with links to each other', [file('a/x'), link('a/l', '../b'), file('b/y'), link('b/m', '../a')], ['"b/m"', 'contains it']],
+  ['a file that ends early', [{ name: 'a', bytes: 'short', size: 5_000 }], ['ends within "a"']],
+  ['a wrong checksum', [{ name: 'a', checksum: 1 }], ['damaged', 'checksum']],
+  ['a folder with content', [{ name: 'a', type: '5', bytes: 'x' }], ['"a"', 'not a file', 'content']],
+  ['a size that is far too large', [{ name: 'a', size: 0o77777777777 }], ['"a"', '16 MiB']],
+  ['a pax size that is far too large', [{ name: 'x', type: 'x', bytes: paxRecord('size', '9'.repeat(30)) }, file('a')], ['"a"', '16 MiB']],
+  ['a huge extended header', [{ name: 'x', type: 'x', size: 65_537 }], ['"x"', 'extended header', '65537']],
+  ['a long name', [{ name: 'x', type: 'x', bytes: paxRecord('path', `${'p/'.repeat(512)}f`) }, file('a')], ['name', '1024 characters']],
 ]
-test.each(REFUSED)('SO7 SO8 refused: %s', async (_, items, detail) => {
-  for (const bytes of [tarOf(items), gzipped(tarOf(items))]) expect(await refusal(bytes)).toStartWith(`the archive is refused: ${detail}`)
+test.each(REFUSED)('SO7 SO8 refused: %s', async (_, items, values) => {
+  for (const bytes of [tarOf(items), gzipped(tarOf(items))]) expect(await refusal(bytes)).toEqual(naming('archive', ...values))
 })
 
 describe('limits at their edges', () => {
@@ -135,7 +116,7 @@ describe('limits at their edges', () => {
       await refusal(gzipped(tarOf([file('a', bytesOf(16 * MIB)), file('b', Buffer.from(crypto.getRandomValues(new Uint8Array(60_000))))]))),
     ).toContain('more than 200 times')
     expect(await refusal(tarOf([file('a', bytesOf(16 * MIB))]))).toBe('read: a')
-    expect(await refusal(tarOf([file('a', bytesOf(16 * MIB + 1))]))).toContain('"a" is larger than 16 MiB')
+    expect(await refusal(tarOf([file('a', bytesOf(16 * MIB + 1))]))).toEqual(naming('"a"', '16 MiB'))
   })
   test('SO7 64 MiB together', async () => {
     const items = many(4, (n) => file(`f${n}`, bytesOf(16 * MIB)))
@@ -146,7 +127,7 @@ describe('limits at their edges', () => {
     const real = many(4, (n) => file(`f${n}`, filled))
     const fast = (items: readonly TarItem[]) => new Uint8Array(Bun.gzipSync(new Uint8Array(tarOf(items)), { level: 1 }))
     expect(await refusal(fast(real))).toBe('read: f0,f1,f2,f3')
-    expect(await refusal(fast([...real, file('one', '1')]))).toContain('larger than 64 MiB in total, at "one"')
+    expect(await refusal(fast([...real, file('one', '1')]))).toEqual(naming('64 MiB in total', '"one"'))
   }, 30_000)
   test('SO7 10,000 entries', async () => {
     expect(await refusal(gzipped(tarOf(many(10_000, (n) => file(`f${n}`)))))).toStartWith('read: ')
@@ -155,7 +136,7 @@ describe('limits at their edges', () => {
   test('SO7 names of 1,024 characters', async () => {
     const named = (length: number) => [{ name: 'x', type: 'x', bytes: paxRecord('path', 'p'.repeat(length)) }, file('a')]
     expect(await refusal(tarOf(named(1_024)))).toStartWith('read: ppp')
-    expect(await refusal(tarOf(named(1_025)))).toContain('a name is longer than 1024 characters')
+    expect(await refusal(tarOf(named(1_025)))).toEqual(naming('name', '1024 characters'))
   })
   test('SO8 links multiply neither files nor folders without end', async () => {
     const levels = (last: TarItem) => [
@@ -163,21 +144,21 @@ describe('limits at their edges', () => {
       ...many(20, (n) => link(`d${n}/m`, `../d${n + 1}`)),
       last,
     ]
-    expect(await refusal(gzipped(tarOf(levels(file('d20/f')))))).toContain('with links expanded it has more than 10000 files')
-    expect(await refusal(gzipped(tarOf(levels(folder('d20')))))).toContain('with links expanded it has more than 100000 paths')
+    expect(await refusal(gzipped(tarOf(levels(file('d20/f')))))).toEqual(naming('links', '10000 files'))
+    expect(await refusal(gzipped(tarOf(levels(folder('d20')))))).toEqual(naming('links', '100000 paths'))
     const large = [file('d/f', bytesOf(1 * MIB)), ...many(64, (n) => link(`l${n}`, 'd'))]
-    expect(await refusal(tarOf(large))).toContain('with links expanded it is larger than 64 MiB')
+    expect(await refusal(tarOf(large))).toEqual(naming('links', '64 MiB'))
   })
   test('SO8 links lead through 200,000 folders, all together', async () => {
     const deep = `${'a/'.repeat(39)}f`
     const links = (count: number) => tarOf([file(deep), ...many(count, (n) => link(`l${String(n).padStart(4, '0')}`, deep))])
     expect(await refusal(links(5_000))).toStartWith('read: ')
-    expect(await refusal(links(5_001))).toContain('its links lead through more than 200000 folders, at "l5000": replace them by copies')
+    expect(await refusal(links(5_001))).toEqual(naming('links', '200000 folders', '"l5000"'))
   })
   test('SO8 a link leads over 40 links and no more', async () => {
     const chain = (count: number) => tarOf([file('f'), ...many(count, (n) => link(`l${n}`, n === count - 1 ? 'f' : `l${n + 1}`))])
     expect(await refusal(chain(40))).toStartWith('read: ')
-    expect(await refusal(chain(41))).toContain('"l0" is a circular link')
+    expect(await refusal(chain(41))).toEqual(naming('"l0"', 'circular link'))
   })
   test('SO8 a link that is followed once is not followed again', async () => {
     const deep = 'd/'.repeat(400)
@@ -206,7 +187,7 @@ test('SO7 a bomb ends at the limits: a quarter of a gigabyte in a quarter of a m
   const small = gzipped(tarOf(many(4_000, (n) => file(`f${n}`, bytesOf(4_096)))))
   Bun.gc(true)
   const before = process.memoryUsage.rss()
-  expect(await refusal(bomb)).toContain('wrong checksum of a header')
+  expect(await refusal(bomb)).toEqual(naming('checksum'))
   expect(await refusal(small)).toContain('more than 200 times')
   // All of it would be 256 and more.
   expect(process.memoryUsage.rss() - before).toBeLessThan(192 * MIB)
@@ -226,7 +207,7 @@ test('SO7 few entries that name very many folders are refused at once', async ()
   ])
   const archive = gzipped(tarOf(items.flat()))
   const startMs = performance.now()
-  expect(await readArchive(archive).catch((error: AppError) => error.data.detail)).toContain('more than 50000 folders, at "x99/a/')
+  expect(await readArchive(archive).catch((error: AppError) => error.data.detail)).toMatch(/\b50000 folders.*"x99\/a\//)
   // Generous: the machine may be busy. Without the limit these would be more than two million folders.
   expect(performance.now() - startMs).toBeLessThan(5_000)
 }, 30_000)

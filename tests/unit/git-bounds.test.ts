@@ -12,6 +12,7 @@ import { createGitTokens } from '../../server/sources/git/tokens.ts'
 import type { Source } from '../../server/sources/source.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { failureOf, gitDeps } from '../support/git-source-kit.ts'
+import { naming } from '../support/naming.ts'
 import { residentGrowth } from '../support/resident-growth.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
@@ -83,12 +84,12 @@ describe('submodules', () => {
     await use('a', 600)
     await use('b', 600)
     expect(held()).toBe(2)
-    expect(await failureOf(use('c'))).toEqual(['source_refused', expect.stringContaining('MiB on the disk of this server')])
+    expect(await failureOf(use('c'))).toEqual(['source_refused', naming('MiB', 'disk')])
   })
 
   test('SO34 past the time for all of them nothing more is fetched before a rest', async () => {
     await use('a', 10, BOUNDS.ms)
-    expect(await failureOf(use('b'))).toEqual(['git_unreachable', expect.stringContaining('took more than 1 minutes')])
+    expect(await failureOf(use('b'))).toEqual(['git_unreachable', naming('1 minutes')])
     await clock.sleep(BOUNDS.ms)
     await use('b')
     expect(fetched).toEqual(['a', 'b'])
@@ -114,7 +115,7 @@ describe('submodules', () => {
       await use(`at once ${at}`, 10, BOUNDS.ms / 20)
     }
     modules.newCommit()
-    expect(await failureOf(use('one more'))).toEqual(['git_unreachable', expect.stringContaining('took more than 1 minutes')])
+    expect(await failureOf(use('one more'))).toEqual(['git_unreachable', naming('1 minutes')])
     await clock.sleep(BOUNDS.ms - 1)
     expect((await failureOf(use('one more')))[0]).toBe('git_unreachable')
     await clock.sleep(1)
@@ -248,7 +249,7 @@ test('SO51 waiting counts up to 10 minutes in all, and the time between two wait
   expect(patience.whyOver()).toBeNull()
   await step(50_000)
   expect(patience.whyOver()).toMatchObject({
-    why: 'did not complete its answer within 10 minutes; 12.0 MiB came',
+    why: naming('10 minutes', '12.0 MiB'),
     remedy: expect.stringContaining('spec.git.client: cli'),
   })
 })
@@ -273,7 +274,7 @@ test.each([
   const document = { appId: 1, installationId: 2, privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }) }
   expect(await failureOf(tokens.token(JSON.stringify(document), options.url, null))).toEqual([
     'git_unreachable',
-    `git.example.com, the API of the GitHub App, ${text}`,
+    naming('git.example.com', 'GitHub App', text),
   ])
 })
 
