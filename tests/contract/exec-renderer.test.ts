@@ -7,6 +7,7 @@ import { type ExecEntry, readExecList } from '../../server/render/exec/list.ts'
 import { FOLDERS_COUNT_MS } from '../../server/render/sandbox/exec-version.ts'
 import type { RenderSpec } from '../../shared/model/render.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
+import { naming } from '../support/naming.ts'
 import { realSandbox } from '../support/real-sandbox.ts'
 import { renderJob } from '../support/render-job.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -114,7 +115,7 @@ test('EX2 what is no UTF-8 is an error', async () => {
   const { result } = await run({ command: 'binary', args: [], inputs: [] })
   expect(result).toMatchObject({
     kind: 'failed',
-    problems: [{ path: 'render.exec: binary', message: 'binary wrote output that is not UTF-8 text' }],
+    problems: [{ path: 'render.exec: binary', message: naming('binary', 'UTF-8') }],
   })
 })
 

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { configMap, confirmationId, createIngestKit, type IngestKit, SHOP } from '../support/ingest-kit.ts'
 import { eventually } from '../support/kube-cluster.ts'
+import { naming } from '../support/naming.ts'
 
 let kit: IngestKit
 let one: ClusterId
@@ -74,7 +75,7 @@ describe('targets', () => {
 
   test('TG11 a deleted service goes by removal orders and is gone when all have reported', async () => {
     expect(await kit.actions.deleteService(SHOP, 'ada')).toEqual({ kind: 'removing', clusters: ['cluster-1', 'cluster-2'] })
-    expect((await kit.row(one))?.removal).toMatchObject({ by: 'ada', why: 'the service was deleted' })
+    expect((await kit.row(one))?.removal).toMatchObject({ by: 'ada', why: naming('service', 'deleted') })
     await kit.reportRemoved(one)
     expect(await kit.store.getResource({ kind: 'Service', project: 'default', name: 'shop' })).not.toBeNull()
     await kit.reportRemoved(two)
@@ -88,9 +89,7 @@ describe('targets', () => {
     await kit.actions.deleteService(SHOP, 'ada', names([[one, ['PersistentVolumeClaim shop/data']]]))
     const order = (await kit.row(one))?.removal
     expect([(await kit.row(one))?.confirmed, (await kit.row(two))?.confirmed]).toEqual([['PersistentVolumeClaim shop/data'], undefined])
-    expect((await kit.events()).find((event) => event.startsWith('DeletionRequested'))).toContain(
-      'with the data of PersistentVolumeClaim shop/data',
-    )
+    expect((await kit.events()).find((event) => event.startsWith('DeletionRequested'))).toContain('data of PersistentVolumeClaim shop/data')
     await kit.actions.deleteService(SHOP, 'ada', names([[one, ['PersistentVolumeClaim shop/more']]]))
     expect(await kit.row(one)).toMatchObject({
       confirmed: ['PersistentVolumeClaim shop/data', 'PersistentVolumeClaim shop/more'],
@@ -134,7 +133,7 @@ describe('targets', () => {
     const outcome = await kit.actions.deleteService(SHOP, 'ada')
     expect(outcome).toMatchObject({
       kind: 'waiting',
-      confirmation: { why: expect.stringMatching(/; its dependents stay unchanged and start no new revision without it: default\/till$/) },
+      confirmation: { why: expect.stringMatching(/; .*dependents .*: default\/till$/) },
     })
   })
 
@@ -149,7 +148,7 @@ describe('targets', () => {
     await kit.ingest.serviceChanged(SHOP)
     expect([(await kit.row(one))?.removal, (await kit.row(two))?.removal]).toEqual([undefined, undefined])
     expect((await kit.store.getResource({ kind: 'Service', project: 'default', name: 'shop' }))?.deletingMs).toBeNull()
-    expect(await kit.events()).toContain('DeletionTakenBack: by grace, who applied the service again')
+    expect(await kit.events()).toContainEqual(naming('DeletionTakenBack: ', 'grace'))
     // Deleted again it asks again; after the yes there is no way back.
     await kit.actions.deleteService(SHOP, 'ada')
     await kit.actions.confirm(await confirmationId(kit.store), 'ada')

@@ -6,6 +6,7 @@ import type { ClusterId } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { configMap, createIngestKit, type IngestKit, SHOP } from '../support/ingest-kit.ts'
 import { eventually } from '../support/kube-cluster.ts'
+import { naming } from '../support/naming.ts'
 
 let kit: IngestKit
 let one: ClusterId
@@ -166,7 +167,7 @@ describe('bad input changes nothing and says why', () => {
     })
     expect(error).toMatchObject({
       code: 'no_manifests',
-      message: `folder shop does not exist at commit ${commit.slice(0, 12)}; folders in its root: other`,
+      message: naming('folder shop', `commit ${commit.slice(0, 12)}`, 'root: other'),
     })
     expect((await kit.store.renderState(SHOP)).commit).toBe(first)
   })
@@ -214,7 +215,7 @@ describe('bad input changes nothing and says why', () => {
     await kit.ingest.repositoryChanged('default', 'apps')
     expect((await state()).error).toBeNull()
     await unchanged(() => kit.repository('nope'))
-    expect((await state()).error).toMatchObject({ code: 'git_ref_not_found', message: `${kit.git.url} has no branch or tag nope` })
+    expect((await state()).error).toMatchObject({ code: 'git_ref_not_found', message: naming(kit.git.url, 'nope') })
     const told = (await kit.events()).filter((event) => event.startsWith('Repository')).map((event) => event.split(':')[0])
     expect(told).toEqual(['RepositoryFailed', 'RepositoryRecovered', 'RepositoryFailed'])
   })
@@ -225,9 +226,12 @@ describe('bad input changes nothing and says why', () => {
     await kit.push({ 'shop/a.yaml': 'a: [', 'other/c.yaml': configMap('c', '5') })
     expect(await kit.pull(one)).toEqual(['object/default/other//ConfigMap/other/c', 'service/default/other'])
     const error = await unchanged(() => kit.service({ source: { repository: 'nowhere', path: 'shop' } }))
-    expect(error?.message).toBe('repository nowhere does not exist in project default')
+    expect(error).toMatchObject({ code: 'repository_missing', message: naming('repository nowhere', 'project default') })
     await kit.service({ source: { repository: 'aps', path: 'shop' } })
-    expect((await kit.store.renderState(SHOP)).error?.message).toBe('repository aps does not exist in project default; did you mean apps?')
+    expect((await kit.store.renderState(SHOP)).error).toMatchObject({
+      code: 'repository_missing',
+      message: naming('repository aps', 'project default', 'apps?'),
+    })
   })
 })
 

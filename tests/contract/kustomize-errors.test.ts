@@ -8,6 +8,7 @@ import type { RenderSpec } from '../../shared/model/render.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { filesOfFolder, writeFiles } from '../support/helm-kit.ts'
 import { bareBuild, KUSTOMIZE, kustomized, objectsOf, problemLines, renderedObjects } from '../support/kustomize-kit.ts'
+import { naming } from '../support/naming.ts'
 import { realSandbox } from '../support/real-sandbox.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
@@ -240,7 +241,7 @@ test('KU2 a thousand folders', async () => {
   const { sandbox: scripted } = scriptedSandbox([{ exitCode: 0, stderr: '' }])
   expect((await kustomized({ files: chain(1_000), root: 'f0', sandbox: scripted })).result.kind).toBe('rendered')
   expect(problemLines((await kustomized({ files: chain(1_001), root: 'f0', sandbox: scripted })).result)).toEqual([
-    'f1000 is one more than 1000 folders with kustomizations',
+    naming('f1000', '1000 folders'),
   ])
 })
 
@@ -303,7 +304,7 @@ describe('KU6 what a service adds is what kustomize edit does', () => {
     expect(renderedObjects(result)).toEqual(objectsOf(bareBuild([KUSTOMIZE, 'build', join(folder, 'b')])))
     expect(read).toContain('b/extra/cm.yaml')
     const missing = await kustomized({ files, root: 'b', sandbox, spec: { kustomize: { components: ['nix'] } } })
-    expect(problemLines(missing.result)).toEqual(['kustomize.components nix is not a folder with a kustomization'])
+    expect(problemLines(missing.result)).toEqual([naming('kustomize.components', 'nix', 'kustomization')])
   })
 })
 
@@ -340,9 +341,7 @@ describe('KU7 charts in the tree', () => {
   test('a chart that is not there is not downloaded', async () => {
     const text = 'helmCharts:\n- name: other\n  repo: https://charts.example/x\n  version: 1.2.3\n'
     const { result } = await kustomized({ files: { 'b/kustomization.yaml': text }, root: 'b', sandbox, spec })
-    expect(problemLines(result)).toEqual([
-      'b/kustomization.yaml:2 helmCharts: no chart in charts/other; renders download nothing: put the chart there, or make the chart a separate source',
-    ])
+    expect(problemLines(result)).toEqual([naming('b/kustomization.yaml:2', 'helmCharts', 'charts/other')])
   })
 })
 
@@ -398,8 +397,8 @@ test('KU8 what a source refuses is told with all the rest', async () => {
   })
   const { result } = await kustomized({ files, root: 'b', sandbox, wrap: refusing })
   expect(problemLines(result)).toEqual([
-    'b/kustomization.yaml:1 b/link.yaml: a link that leads out',
-    'b/kustomization.yaml:1 resources: file or folder nix.yaml does not exist',
+    naming('b/kustomization.yaml:1', 'b/link.yaml', 'leads out'),
+    naming('b/kustomization.yaml:1', 'resources', 'nix.yaml'),
   ])
 })
 

@@ -13,6 +13,7 @@ import type { AppError } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { createIngestKit, type IngestKit, SHOP } from '../support/ingest-kit.ts'
+import { naming } from '../support/naming.ts'
 
 /** What the tool makes of a commit in a cluster: text of its one ConfigMap. */
 type Make = (commit: string, cluster: string, version: string) => string
@@ -88,9 +89,7 @@ describe('a new version of a render tool', () => {
     expect([await digests(), await tools()]).toEqual([before, { helm: '4.1.0' }])
     const held = await question()
     expect(held).toMatchObject({ kind: 'release', names: ['ConfigMap shop/a'], cluster: null })
-    expect(held?.why).toBe(
-      'helm 4.1.0 → 4.2.0: it renders to something else in 2 of 3 clusters, 1 object in all; nothing of the service is published meanwhile, new commits wait, too',
-    )
+    expect(held?.why).toEqual(naming('helm 4.1.0 → 4.2.0', '2 of 3 clusters', '1 object', 'new commits'))
     expect((await kit.events()).filter((event) => event.startsWith('ConfirmationNeeded'))).toHaveLength(1)
     expect((await kit.store.revisions(SHOP, { limit: 9 })).length).toBe(1)
   })
@@ -165,7 +164,7 @@ test('RL3 TG17 a sync meanwhile says which question waits', async () => {
   const failure = await allowSync(deps, SHOP, { digest }, 'ada').catch((error: unknown) => error)
   const { id = '', why = '' } = (await question()) ?? {}
   expect(failure).toMatchObject({ code: 'conflict', data: { detail: expect.stringContaining(why) } })
-  expect((failure as AppError).remedy).toBe(`\`skerry confirm ${id}\` shows the changes and asks for confirmation; then sync again.`)
+  expect((failure as AppError).remedy).toEqual(naming(`\`skerry confirm ${id}\``, 'sync again'))
 })
 
 test('FA6 a cluster that just joined gets what looks at facts with its first word, or after a minute without', async () => {
@@ -236,14 +235,14 @@ describe('clusters whose render fails', () => {
     for (const view of [one, listed]) {
       if (view?.kind !== 'Service') throw new Error('no service')
       expect([view.status.clusters.total, view.status.reason]).toEqual([4, 'RenderFailed'])
-      expect(view.status.message).toEndWith('no revision is published in cluster-4 yet, the others keep their last good revision')
+      expect(view.status.message).toEqual(naming('cluster-4', 'last good revision'))
     }
     const said = (await views.placementsOfService(SHOP)).filter(({ reason }) => reason === 'RenderFailed')
     expect(said.map(({ cluster, desired }) => [cluster, desired === null])).toEqual([['cluster-4', true]])
     const late = await kit.store.clusterByName('cluster-4')
     const [there] = late === null ? [] : await views.placementsInCluster(late)
     expect(there).toMatchObject({ service: SHOP.service, sync: 'OutOfSync', health: 'Missing', reason: 'RenderFailed' })
-    expect(there?.message).toBe('it cannot be rendered for this cluster: no region; nothing is published here yet')
+    expect(there?.message).toEqual(naming('no region', 'nothing is published'))
     expect(there?.next).toStartWith('Fix the manifests')
     await pass()
     expect((await views.placementsOfService(SHOP)).filter(({ reason }) => reason === 'RenderFailed')).toEqual([])
@@ -258,7 +257,7 @@ describe('clusters whose render fails', () => {
     await passService({ ...deps, renderer: failFor(['cluster-1']) }, SHOP, {})
     expect([await question(), await tools()]).toEqual([undefined, { helm: '4.1.0' }])
     await pass()
-    expect((await question())?.why).toContain('helm 4.1.0 → 4.2.0: it renders to something else in 1 of 3 clusters')
+    expect((await question())?.why).toEqual(naming('helm 4.1.0 → 4.2.0', '1 of 3 clusters'))
     expect(await digests()).toEqual(before)
     make = (commit) => commit
     await pass()
@@ -276,7 +275,7 @@ describe('clusters whose render fails', () => {
     const [first, second] = await digests()
     expect([first, await kit.row(late)]).toEqual([kept ?? '', null])
     expect(second).not.toBe(kept ?? '')
-    expect((await kit.store.renderState(SHOP)).error?.message).toBe('in 2 of 4 clusters (cluster-1, cluster-4): no region')
+    expect((await kit.store.renderState(SHOP)).error?.message).toEqual(naming('2 of 4', 'cluster-1, cluster-4', 'no region'))
     await kit.relabel('cluster-1', { env: 'test' })
     await passService({ ...deps, renderer: failing }, SHOP, {})
     expect((await kit.row(clusters[0] as ClusterId))?.removal).toBeDefined()

@@ -12,6 +12,7 @@ import type { Sandbox } from '../../server/render/sandbox.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { configMap, createIngestKit, type IngestKit, SHOP } from '../support/ingest-kit.ts'
+import { naming } from '../support/naming.ts'
 import { realSandbox } from '../support/real-sandbox.ts'
 import { memoryRendering, testMac } from '../support/render-kit.ts'
 
@@ -292,7 +293,7 @@ describe('several sources', () => {
       ],
     })
     expect((await error())?.problems).toEqual([
-      { path: 'base/base/a.yaml:1:1', message: 'ConfigMap shop/a is also in apps/shop/a.yaml:1:1', excerpt: 'apiVersion: v1' },
+      { path: 'base/base/a.yaml:1:1', message: naming('ConfigMap shop/a', 'apps/shop/a.yaml:1:1'), excerpt: 'apiVersion: v1' },
     ])
   })
 })
@@ -389,7 +390,7 @@ describe('programs', () => {
   test('IC5 a Config that is not there is an error with its name, unless it is optional', async () => {
     await kit.join('1')
     await kit.service({ configFrom: [{ name: 'none' }, { name: 'maybe', optional: true }] })
-    expect((await error())?.message).toContain('Config none does not exist in project default')
+    expect((await error())?.message).toEqual(naming('Config none', 'project default'))
   })
 })
 

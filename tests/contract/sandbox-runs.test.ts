@@ -20,6 +20,7 @@ import { createSandbox, sandboxTrouble } from '../../server/render/sandbox/runs.
 import { SANDBOX_LIMITS } from '../../server/render/sandbox.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
+import { naming } from '../support/naming.ts'
 import { realSandbox } from '../support/real-sandbox.ts'
 import { renderProgram, searchPath } from '../support/render-programs.ts'
 import { gzipped, tarOf } from '../support/tar-writer.ts'
@@ -273,8 +274,8 @@ test('SB9 no bubblewrap, or one that does not work: refused with the reason and 
   const without = await errorOf(make().run(run))
   expect([without.code, without.message, without.remedy]).toEqual([
     'sandbox_unavailable',
-    expect.stringContaining('bubblewrap (bwrap) is not on this server'),
-    expect.stringContaining('Install bubblewrap'),
+    naming('bubblewrap (bwrap)'),
+    naming('bubblewrap'),
   ])
   writeFileSync(join(bin, 'bwrap'), '#!/bin/sh\necho "bwrap: No permissions to create new namespace" >&2\nexit 1\n')
   chmodSync(join(bin, 'bwrap'), 0o755)
@@ -282,7 +283,7 @@ test('SB9 no bubblewrap, or one that does not work: refused with the reason and 
   expect([broken.code, broken.message, broken.remedy]).toEqual([
     'sandbox_unavailable',
     expect.stringContaining('No permissions to create new namespace'),
-    expect.stringContaining('Allow user namespaces'),
+    naming('user namespaces'),
   ])
   expect(await sandboxTrouble(make())).toContain('No permissions')
   const unfiltered = await errorOf(make('riscv64').run(run))
@@ -310,9 +311,10 @@ test('SB10 a program that is not there, or not of its version, is renderer_missi
   )
   expect(await sandbox.version('kustomize')).toBeNull()
   expect((await errorOf(sandbox.run({ program: 'kustomize', args: [], files: new Map() }))).code).toBe('renderer_missing')
-  expect((await errorOf(sandbox.run({ program: { exec: 'other' }, args: [], files: new Map() }))).message).toContain(
-    'the server has no renderer other',
-  )
+  expect(await errorOf(sandbox.run({ program: { exec: 'other' }, args: [], files: new Map() }))).toMatchObject({
+    code: 'renderer_missing',
+    message: naming('renderer other'),
+  })
   const wrong = await errorOf(sandbox.version('helm'))
   expect([wrong.code, wrong.message]).toEqual(['renderer_missing', expect.stringContaining('has version 3.17')])
 })

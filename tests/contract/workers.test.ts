@@ -11,6 +11,7 @@ import type { Greeting } from '../../server/worker/channel/messages.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
+import { naming } from '../support/naming.ts'
 
 setDefaultTimeout(60_000)
 const MIB = 1024 * 1024
@@ -88,7 +89,7 @@ test('WK10 a job past its deadline fails, and its worker is stopped when the job
   const at = { key: { uid: 'u', project: 'p', place: { kind: 'helm' as const, spec: { url: 'https://charts.example' } } } }
   const late = pool.run({ method: 'source.has', order: { ...at, revision: 'ignore' }, kind: 'read', project: 'p', subject: 'apps' })
   const error = await late.catch((thrown: unknown) => thrown)
-  expect(error).toMatchObject({ code: 'worker_stopped', data: { detail: 'apps: reading did not end within 120 s' } })
+  expect(error).toMatchObject({ code: 'worker_stopped', data: { detail: naming('apps:', '120 s') } })
   while ((await pid()) === before) await Bun.sleep(5)
 })
 

@@ -9,6 +9,7 @@ import { readManifests } from '../../server/render/manifests.ts'
 import { parseYamlDocuments, YAML_BYTES_MAX } from '../../shared/adapters/yaml.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { findKubectl } from '../support/kubectl.ts'
+import { naming } from '../support/naming.ts'
 
 const SEED = 20_262
 const HEAD = 'apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\n'
@@ -121,7 +122,7 @@ describe('YM3 YM5 hostile texts', () => {
   })
   test('larger than a file may be', () => {
     const text = `${HEAD}a: "${'x'.repeat(YAML_BYTES_MAX)}"\n`
-    expect(parseYamlDocuments(text, { file: 'a.yaml' }).problems.map(({ message }) => message)).toEqual(['is larger than 16 MiB; split it'])
+    expect(parseYamlDocuments(text, { file: 'a.yaml' }).problems.map(({ message }) => message)).toEqual([naming('16 MiB')])
   })
   test.skipIf(kubectl === null)(
     'what we take of them, kubectl reads the same',

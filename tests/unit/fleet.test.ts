@@ -7,6 +7,7 @@ import { confirmationToken, type ServiceRow } from '../../shared/model/desired.t
 import { type ClusterId, clusterIdSchema } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import { type ServiceSpec, serviceSpecSchema } from '../../shared/model/resources.ts'
+import { naming } from '../support/naming.ts'
 
 const PROD = { selector: { matchLabels: { env: 'prod' } }, exclude: [{ matchLabels: { frozen: 'true' } }] }
 const id = { project: 'default', service: 'shop' }
@@ -140,7 +141,7 @@ describe('leaving', () => {
       policy: 'delete',
       by: 'skerry',
       atMs: 1000,
-      why: 'the cluster left the targets of the service',
+      why: naming('cluster', 'targets'),
     })
   })
   test('TG8 the order stays until the agent reports that it is done, then a tombstone ends it', () => {
@@ -179,7 +180,7 @@ describe('leaving', () => {
         cluster: null,
         token: expect.any(String),
         names: ['site-01', 'site-02', 'site-03'],
-        why: 'the changed targets no longer match any cluster, and it would be removed from 3 of 3 clusters',
+        why: naming('targets', '3 of 3 clusters'),
       },
     ])
     expect(summary(plan)).toEqual(['site-01 updated', 'site-02 updated', 'site-03 updated'])
@@ -191,7 +192,7 @@ describe('leaving', () => {
     expect(again).toEqual({ publishes: [], open: [], close: [], finished: false })
     const confirmed = planService(input({ ...changed, render: D2, current, confirmations: bySubject(confirmation(open, 'ada')) }))
     expect(summary(confirmed)).toEqual(['site-01 removal_ordered', 'site-02 removal_ordered', 'site-03 removal_ordered'])
-    expect(confirmed.publishes[0]?.doc?.removal).toMatchObject({ by: 'ada', why: 'the cluster left the targets of the service; confirmed' })
+    expect(confirmed.publishes[0]?.doc?.removal).toMatchObject({ by: 'ada', why: naming('cluster', 'targets', 'confirmed') })
     expect(confirmed.close).toEqual(['leave_targets/default/shop'])
     const mended = planService(input({ render: D2, current, confirmations: bySubject(confirmation(open)) }))
     expect(mended.close).toEqual(['leave_targets/default/shop'])
@@ -249,7 +250,7 @@ describe('deleting', () => {
     const start = input({ deleting: true, deletedBy: 'ada', render: null, current: placedIn(), spec: orphan })
     const plan = planService(start)
     expect(plan.publishes.map(({ doc }) => doc?.removal)).toEqual(
-      Array(3).fill({ policy: 'orphan', by: 'ada', atMs: 1000, why: 'the service was deleted' }),
+      Array(3).fill({ policy: 'orphan', by: 'ada', atMs: 1000, why: naming('service', 'deleted') }),
     )
     expect(plan.finished).toBe(false)
     const current = carriedOut(start.current, plan)

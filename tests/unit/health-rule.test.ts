@@ -3,6 +3,7 @@ import { CEL_ELEMENTS_MAX, CEL_MATCH_CHARS_MAX, checkServiceHealth, compileServi
 import { healthOf } from '../../shared/kube/health.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import type { ServiceHealth } from '../../shared/model/health-rules.ts'
+import { naming } from '../support/naming.ts'
 
 const NOW_MS = 1_000
 const boat = (status: Record<string, unknown> | undefined, spec: Record<string, unknown> = {}): K8sObject =>
@@ -69,7 +70,7 @@ test('HE6 a rule is for its group and kind, in whatever version the object is', 
 
 test('HE6 what cannot be told names the expression and the error', async () => {
   const { message } = await judge({ current: 'status.crew.captain == "Ahab"' }, boat({}))
-  expect(message).toBe('the health rule of the service cannot be evaluated (current: No such key: crew); correct it if this persists')
+  expect(message).toEqual(naming('health rule of the service', 'current: No such key: crew'))
   expect((await judge({ current: 'spec.flag' }, boat({}, { flag: 3 }))).message).toContain('neither true nor false')
 })
 

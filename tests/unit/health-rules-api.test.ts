@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createTestAdmin, type TestAdmin } from '../support/admin-app.ts'
 import { runTestCli } from '../support/cli-run.ts'
+import { naming } from '../support/naming.ts'
 
 let admin: TestAdmin
 beforeEach(async () => {
@@ -40,8 +41,8 @@ test('HR3 what an expression has wrong is told by its place, and nothing is writ
     code: 'invalid_resource',
     problems: [
       { path: 'resources[1].spec.healthy.when' },
-      { path: 'resources[1].spec.healthy.whn', message: 'unknown field; did you mean "when"?' },
-      { path: 'resources[2].spec', message: 'expected at least one of degraded, suspended, progressing, healthy' },
+      { path: 'resources[1].spec.healthy.whn', message: naming('"when"') },
+      { path: 'resources[2].spec', message: naming('degraded, suspended, progressing, healthy') },
       { path: 'resources[0].spec.degraded.when' },
     ],
   })

@@ -9,6 +9,7 @@ import type { SandboxOutcome } from '../../server/render/sandbox.ts'
 import { treePath } from '../../server/render/tree-path.ts'
 import { SOURCE_TREE_BYTES_MAX, type SourceTree } from '../../server/sources/source.ts'
 import type { RenderSpec } from '../../shared/model/render.ts'
+import { naming } from '../support/naming.ts'
 
 const inputs: RenderInputs = {
   cluster: null,
@@ -115,7 +116,7 @@ describe('HM10', () => {
   test('100 charts, and no more', async () => {
     expect((await read(many(100))).problems).toEqual([])
     const { problems } = await read(many(101))
-    expect(problems.map(({ message }) => message)).toEqual(['more than 100 charts, or charts nested more than 10 deep'])
+    expect(problems.map(({ message }) => message)).toEqual([naming('100 charts', '10 deep')])
     expect((await read(many(300))).problems.length).toBe(1)
   })
   test('100 dependencies of a chart, and no more', async () => {

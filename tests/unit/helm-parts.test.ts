@@ -8,6 +8,7 @@ import { splitHelmOutput } from '../../server/render/helm/output.ts'
 import { scanChart } from '../../server/render/helm/scan.ts'
 import { hasValueAt, isValues, mapTexts, mergeValues, readValues, type Values, valueAt } from '../../server/render/helm/values.ts'
 import { useWarnings } from '../../server/render/helm/warnings.ts'
+import { naming } from '../support/naming.ts'
 import { processorMs } from '../support/processor-time.ts'
 
 describe('HM3 .helmignore', () => {
@@ -157,7 +158,7 @@ describe('HM2 merging', () => {
     expect(readValues('# nothing\n', 'v.yaml')).toEqual({ kind: 'values', values: {} })
     expect(readValues('a: 1\n---\n- x\n', 'v.yaml')).toEqual({
       kind: 'refused',
-      problems: [{ path: 'v.yaml:3', message: 'expected a mapping of names to values' }],
+      problems: [{ path: 'v.yaml:3', message: naming('mapping') }],
     })
   })
   test('every text is visited with its place, and what it becomes keeps its type', () => {
@@ -280,14 +281,14 @@ describe('HM6 what helm says', () => {
       `${head}c:\n- at '': missing property 'need'\n- at '/a/b~1c': 'hunter2' does not match pattern '^x'\nsub:\n- at '/e': value must be one of 'p', 'q'\n`,
     )
     expect(four.map(({ values, message }) => [values?.chart, values?.at.join(' '), message])).toEqual([
-      ['c', '', "the values: missing property 'need'"],
-      ['c', 'a b/c', "a.b/c: the value does not match pattern '^x'"],
-      ['sub', 'e', "e: value must be one of 'p', 'q'"],
+      ['c', '', naming("'need'")],
+      ['c', 'a b/c', naming('a.b/c:', "'^x'")],
+      ['sub', 'e', naming('e:', "'p', 'q'")],
     ])
     const three = helmErrors(`${head}c:\n- (root): need is required\n- a.b: Invalid type. Expected: string, given: integer\n`)
     expect(three.map(({ values, message }) => [values?.at, message])).toEqual([
-      [[], 'the values: need is required'],
-      [['a', 'b'], 'a.b: Invalid type. Expected: string, given: integer'],
+      [[], naming('need is required')],
+      [['a', 'b'], naming('a.b:', 'string', 'integer')],
     ])
   })
   test('nothing that is no error', () => expect(helmErrors('level=INFO msg="skipping"\n')).toEqual([]))

@@ -6,6 +6,7 @@ import { checkPatchesHere } from '../../server/render/patch/patches.ts'
 import { recordedInputs } from '../../server/render/record/inputs.ts'
 import type { RenderJob } from '../../server/render/renderer.ts'
 import { applicableSchema } from '../../shared/model/resources.ts'
+import { naming } from '../support/naming.ts'
 import { memoryTree } from '../support/render-job.ts'
 
 const FILES = {
@@ -117,7 +118,7 @@ test('HM2 files of overrides may be missing or be named by a template, and what 
   expect((await gather(['base.yaml'], { values })).said).toBe('late')
   expect((await gather(['base.yaml'], { values: values.slice(0, 1) })).said).toBe('eu-1')
   const wrong = [{ from: 'overrides[0]', values: {}, valuesFiles: ['{{ nope }}'] }]
-  expect((await gather([], { values: wrong })).said).toMatch(/^overrides\[0\]\.helm\.valuesFiles\[0\]: unknown name nope/)
+  expect((await gather([], { values: wrong })).said).toEqual(naming('overrides[0].helm.valuesFiles[0]:', 'name nope'))
 })
 
 test('HM2 overrides of a service and of a cluster take valuesFiles, and something is said', async () => {
@@ -129,5 +130,5 @@ test('HM2 overrides of a service and of a cluster take valuesFiles, and somethin
   const read = service([{ selector: {}, helm }])
   expect(read.success ? await specProblems(read.data, checkPatchesHere) : read.error.issues).toEqual([])
   expect(applicableSchema.safeParse({ ...head, kind: 'Cluster', spec: { overrides: [{ service: 's', helm }] } }).success).toBe(true)
-  expect(service([{ selector: {}, helm: {} }]).error?.issues.map(({ message }) => message)).toEqual(['expected values or valuesFiles'])
+  expect(service([{ selector: {}, helm: {} }]).error?.issues.map(({ message }) => message)).toEqual([naming('values', 'valuesFiles')])
 })

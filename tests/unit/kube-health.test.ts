@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { healthOf, pastDeadline } from '../../shared/kube/health.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
+import { naming } from '../support/naming.ts'
 
 const NOW_MS = Date.parse('2026-01-01T00:01:00Z')
 type Part = Record<string, unknown>
@@ -219,7 +220,7 @@ test.each([
 
 test('HE1 the finalizers that hold an object are named, sorted', () => {
   const held = object('v1', 'ConfigMap', {}, {}, { deletionTimestamp: 'now', finalizers: ['b', 'a'] })
-  expect(healthOf(held, NOW_MS).message).toBe('it is being deleted; held by the finalizers a, b')
+  expect(healthOf(held, NOW_MS).message).toEqual(naming('deleted', 'finalizers a, b'))
 })
 
 test.each([

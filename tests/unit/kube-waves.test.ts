@@ -1,6 +1,7 @@
 // Annotations of four tools as one order.
 import { describe, expect, test } from 'bun:test'
 import { type Order, orderOf, waveOfDocument } from '../../shared/kube/waves.ts'
+import { naming } from '../support/naming.ts'
 
 const S = 'skerry.dev/'
 const A = 'argocd.argoproj.io/'
@@ -30,7 +31,7 @@ describe('waves', () => {
   test.each(['', 'first', '1.5', '1e3', '0x1', '12345678901', '--1'])('OR3 the wave %j is an error of its object', (text) => {
     expect(orderOf({ [`${A}sync-wave`]: text })).toEqual({
       kind: 'malformed',
-      message: `its annotation argocd.argoproj.io/sync-wave is ${JSON.stringify(text)}; expected a whole number such as "-1" or "10"`,
+      message: naming('argocd.argoproj.io/sync-wave', JSON.stringify(text)),
     })
   })
 
@@ -107,8 +108,7 @@ describe('delete policies', () => {
   test('HK6 an unknown word is an error of its object', () => {
     expect(orderOf({ ...job, [`${A}hook-delete-policy`]: 'hook-succeeded' })).toEqual({
       kind: 'malformed',
-      message:
-        'its annotation argocd.argoproj.io/hook-delete-policy says "hook-succeeded"; expected some of BeforeHookCreation, HookSucceeded, HookFailed',
+      message: naming('argocd.argoproj.io/hook-delete-policy', '"hook-succeeded"', 'BeforeHookCreation, HookSucceeded, HookFailed'),
     })
   })
 })

@@ -4,6 +4,7 @@ import { evaluate, renderText } from '../../server/render/liquid/engine.ts'
 import { Meter } from '../../server/render/liquid/limits.ts'
 import type { Partials } from '../../server/render/liquid/run.ts'
 import { recordedInputs } from '../../server/render/record/inputs.ts'
+import { naming } from '../support/naming.ts'
 
 const FACTS = { kubernetesVersion: 'v1.29.3-eks-a5565ad', apiVersions: { 'apps/v1': true, 'apps/v1/Deployment': true } as const }
 const INPUTS: RenderInputs = recordedInputs(
@@ -147,76 +148,56 @@ describe('LQ6 errors', () => {
     expect(result.kind === 'failed' && result.problems).toEqual([
       {
         path: 'a.yaml.liquid:2:7',
-        message: 'unknown name cluster.labels.regoin; did you mean cluster.labels.region?',
+        message: naming('name cluster.labels.regoin', 'cluster.labels.region?'),
         excerpt: 'b: {{ cluster.labels.regoin }}',
       },
       ...[
-        { path: 'a.yaml.liquid:3:7', message: 'unknown name cluster.region; did you mean cluster.labels.region?' },
-        { path: 'a.yaml.liquid:3:28', message: 'unknown name clster.name; did you mean cluster.name?' },
-        { path: 'a.yaml.liquid:3:46', message: 'unknown name x; templates have cluster, config, service and source' },
-        { path: 'a.yaml.liquid:3:50', message: 'unknown filter indnt; did you mean indent?' },
+        { path: 'a.yaml.liquid:3:7', message: naming('name cluster.region', 'cluster.labels.region?') },
+        { path: 'a.yaml.liquid:3:28', message: naming('name clster.name', 'cluster.name?') },
+        { path: 'a.yaml.liquid:3:46', message: naming('name x', 'cluster, config, service and source') },
+        { path: 'a.yaml.liquid:3:50', message: naming('filter indnt', 'indent?') },
       ].map((problem) => ({ ...problem, excerpt: 'c: {{ cluster.region }} {{ clster.name }} {{ x | indnt: 2 }}' })),
       {
         path: 'a.yaml.liquid:4:7',
-        message: 'unknown name config.replica; did you mean config.replicas?',
+        message: naming('name config.replica', 'config.replicas?'),
         excerpt: 'd: {{ config.replica }}',
       },
     ])
   })
   test.each([
-    [
-      'LQ2 a wrong name is no false condition',
-      '{% if cluster.nmae %}x{% endif %}',
-      ['1:7 unknown name cluster.nmae; did you mean cluster.name?'],
-    ],
-    [
-      'LQ2 and none in a branch that is not taken',
-      '{% if false %}{{ confg.a }}{% endif %}',
-      ['1:18 unknown name confg.a; did you mean config.a?'],
-    ],
-    ['LQ7 required says its own words', "{{ config.nope | required: 'set nope' }}", ['1:1 set nope']],
-    ['LQ7 required does not say what is computed', '{{ config.nope | required: config.secret }}', ['1:1 required value is missing']],
-    ['a tag that is not there', '{% fro a %}', ['1:1 unknown tag fro; did you mean for?']],
-    ['a block that is not closed', 'a\n {% if true %}', ['2:2 tag {% if true %} not closed']],
+    ['LQ2 a wrong name is no false condition', '{% if cluster.nmae %}x{% endif %}', [['1:7', 'name cluster.nmae', 'cluster.name?']]],
+    ['LQ2 and none in a branch that is not taken', '{% if false %}{{ confg.a }}{% endif %}', [['1:18', 'name confg.a', 'config.a?']]],
+    ['LQ7 required says its own words', "{{ config.nope | required: 'set nope' }}", [['1:1 set nope']]],
+    ['LQ7 required does not say what is computed', '{{ config.nope | required: config.secret }}', [['1:1', 'required']]],
+    ['a tag that is not there', '{% fro a %}', [['1:1', 'tag fro', 'for?']]],
+    ['a block that is not closed', 'a\n {% if true %}', [['2:2', '{% if true %}', 'not closed']]],
     [
       'what belongs to a tag that is wrong is no error of its own',
       '{% iff a %}{% else %}{% endiff %}{% endif %}',
-      ['1:1 unknown tag iff; did you mean if?'],
+      [['1:1', 'tag iff', 'if?']],
     ],
-    ['LQ10 a mapping', '{{ config.map }}', ['1:1 expected text, not a mapping; write it with | toJson, or | toYaml and nindent']],
-    ['LQ10 a list', '{{ config.list }}', ['1:1 expected text, not a list; write it with | toJson, or | toYaml and nindent']],
-    ['LQ10 no number', '{{ 1 | divided_by: 0 }}', ['1:1 the result is not a number']],
-    [
-      'LQ5 include',
-      '{% include "/etc/passwd" %}',
-      ["1:1 the tag include is not supported: render a partial with {% render 'name' %} and give it what it needs"],
-    ],
-    [
-      'LQ5 the clock',
-      "{{ 'now' | date: '%s' }}",
-      ['1:12 the filter date is not supported: a date would change the render of the same commit; set the value in config'],
-    ],
+    ['LQ10 a mapping', '{{ config.map }}', [['1:1', 'mapping', 'toJson', 'toYaml', 'nindent']]],
+    ['LQ10 a list', '{{ config.list }}', [['1:1', 'list', 'toJson', 'toYaml', 'nindent']]],
+    ['LQ10 no number', '{{ 1 | divided_by: 0 }}', [['1:1', 'not a number']]],
+    ['LQ5 include', '{% include "/etc/passwd" %}', [['1:1', 'tag include', "{% render 'name' %}"]]],
+    ['LQ5 the clock', "{{ 'now' | date: '%s' }}", [['1:12', 'filter date', 'config']]],
     [
       'LQ2 the right name in the wrong place, and not quite right',
       '{{ cluster.regon }}',
-      ['1:4 unknown name cluster.regon; did you mean cluster.labels.region?'],
+      [['1:4', 'name cluster.regon', 'cluster.labels.region?']],
     ],
-    [
-      'LQ2 what it was looked for in is no answer',
-      '{{ config.x }}',
-      ['1:4 unknown name config.x; set it in the service\'s config, or set a default: {{ config.x | default: "…" }}'],
-    ],
-    ['LQ7 a range that is none', "{{ '1.2.3' | semverCompare: 'new' }}", ['1:1 semverCompare expects a range such as ">=1.29, <2"']],
+    ['LQ2 what it was looked for in is no answer', '{{ config.x }}', [['1:4', 'name config.x', '{{ config.x | default: "…" }}']]],
+    ['LQ7 a range that is none', "{{ '1.2.3' | semverCompare: 'new' }}", [['1:1', 'semverCompare', '">=1.29, <2"']]],
     [
       'LQ7 wrong arguments',
       "{{ 'a' | indent: 'x' }}{{ config.bad | b64dec }}{{ 'x: [' | fromYaml }}",
       [
-        '1:1 indent expects a whole number up to 100',
-        '1:24 b64dec expects base64 of UTF-8 text',
-        '1:49 fromYaml expects the text of one YAML document',
+        ['1:1', 'indent', 'whole number', '100'],
+        ['1:24', 'b64dec', 'base64', 'UTF-8'],
+        ['1:49', 'fromYaml', 'YAML'],
       ],
     ],
-  ] as const)('%s', (_, text, expected) => expect(problems(text)).toEqual([...expected]))
+  ] as const)('%s', (_, text, expected) => expect(problems(text)).toEqual(expected.map((values) => naming(...values))))
 
   test('no message has a value of an input', () => {
     const all = [
@@ -241,13 +222,13 @@ describe('LQ6 errors', () => {
     const many = Array.from({ length: 5_000 }, (_, n) => `{%assign a${n}=1%}`).join('')
     const told = problems(`${many}${Array.from({ length: 5_000 }, (_, n) => `\n{{ zqwxzqwx${n} }}`).join('')}`)
     expect(told).toHaveLength(50)
-    expect(told[49]).toStartWith('51:4 unknown name zqwxzqwx49; known are a0, a1, a10, ')
-    expect(told[49]).toEndWith(', and 4984 more')
+    expect(told[49]).toMatch(/^51:4 .*\bzqwxzqwx49\b.* a0, a1, a10, /)
+    expect(told[49]).toMatch(/\b4984\b/)
     expect(told[49]?.split(', ')).toHaveLength(21)
   })
   test('LQ2 there is no cluster where none is asked for', () => {
     const inputs = { ...INPUTS, cluster: null }
-    expect(problems('{{ cluster.name }}', inputs)).toEqual(['1:4 cluster.name: this is rendered for no cluster, so there is none to ask'])
+    expect(problems('{{ cluster.name }}', inputs)).toEqual([naming('1:4', 'cluster.name', 'no cluster')])
     expect(render("{{ cluster.labels.region | default: 'none' }}", inputs)).toBe('none')
   })
 })
@@ -273,20 +254,18 @@ describe('LQ3 looks', () => {
 describe('LQ4 limits, at their edges', () => {
   test('the size of a template', () => {
     expect(render('x'.repeat(1024 * 1024))).toHaveLength(1024 * 1024)
-    expect(problems('x'.repeat(1024 * 1024 + 1))).toEqual(['1:1 is larger than 1024 KiB, the limit of a template; split it'])
+    expect(problems('x'.repeat(1024 * 1024 + 1))).toEqual([naming('1:1', '1024 KiB')])
   })
   test('what is within outputs and tags', () => {
     const code = (length: number) => `{{${' '.repeat(length - 5)}1}}`
     expect(render(`text${code(256 * 1024)}`)).toBe('text1')
-    expect(problems(`text${code(256 * 1024 + 1)}`)).toEqual([
-      '1:5 has more than 256 KiB within {{ … }} and {% … %}, the limit of a template; split it',
-    ])
+    expect(problems(`text${code(256 * 1024 + 1)}`)).toEqual([naming('1:5', '256 KiB')])
   })
   test('steps', () => {
     // A turn of an empty loop is a step; so is what is around it.
     expect(render('{% for i in (1..299990) %}{% endfor %}')).toBe('')
-    expect(problems('{% for i in (1..300001) %}{% endfor %}').join()).toContain('needs more than 300000 steps')
-    expect(problems('{% for i in (1..100000000) %}{% endfor %}').join()).toContain('makes more than 16 Mi')
+    expect(problems('{% for i in (1..300001) %}{% endfor %}').join()).toEqual(naming('300000 steps'))
+    expect(problems('{% for i in (1..100000000) %}{% endfor %}').join()).toMatch(/\b16 Mi/)
     expect(problems('{% for i in (1..3000) %}{% for j in (1..3000) %}{{ j }}{% endfor %}{% endfor %}').join()).toContain('steps')
   }, 30_000)
   test('steps of what a mapping has', () => {
@@ -301,10 +280,10 @@ describe('LQ4 limits, at their edges', () => {
       '{% case config.list %}{% when config.list %}{% endcase %}',
     ]) {
       expect([inner, problems(loop(inner, 1), inputs)]).toEqual([inner, []])
-      expect([inner, problems(loop(inner, 40), inputs).join()]).toEqual([inner, expect.stringContaining('more than 300000 steps')])
+      expect([inner, problems(loop(inner, 40), inputs).join()]).toEqual([inner, naming('300000 steps')])
     }
     const twofold = '{% assign l = "a,b" | split: "," %}{% for i in (1..40) %}{% assign l = l | push: l | push: l %}{% endfor %}'
-    expect(problems(`${twofold}{{ l | toJson }}`).join()).toContain('more than 300000 steps')
+    expect(problems(`${twofold}{{ l | toJson }}`).join()).toEqual(naming('300000 steps'))
   }, 30_000)
   test('steps of a render are those of all its texts', () => {
     const meter = new Meter()
@@ -322,12 +301,12 @@ describe('LQ4 limits, at their edges', () => {
     const doubling = '{% assign s = "0123456789" %}{% for i in (1..N) %}{% assign s = s | append: s %}{% endfor %}{{ s | size }}'
     expect(render(doubling.replace('N', '17'))).toBe(String(10 * 2 ** 17))
     expect(problems(doubling.replace('N', '30')).join()).toContain('steps')
-    expect(problems('{% assign r = (1..16777217) %}').join()).toContain('makes more than 16 Mi')
+    expect(problems('{% assign r = (1..16777217) %}').join()).toMatch(/\b16 Mi/)
   })
   test('output', () => {
     const kilobyte = 'x'.repeat(1024)
     expect(render(`{% for i in (1..16384) %}${kilobyte}{% endfor %}`)).toHaveLength(16 * 1024 * 1024)
-    expect(problems(`{% for i in (1..16385) %}${kilobyte}{% endfor %}`).join()).toContain('writes more than 16 MiB')
+    expect(problems(`{% for i in (1..16385) %}${kilobyte}{% endfor %}`).join()).toEqual(naming('writes', '16 MiB'))
   }, 30_000)
   test('depth', () => {
     const nested = (depth: number) => `${'{% if true %}'.repeat(depth)}x${'{% endif %}'.repeat(depth)}`
@@ -335,7 +314,7 @@ describe('LQ4 limits, at their edges', () => {
     expect(problems(nested(100)).join()).toContain('100 blocks deep')
     expect(problems('{% if true %}'.repeat(15_000)).join()).toContain('nested too deeply')
     const self: Partials = new Map([['a', { file: 'a.liquid', text: "{% render 'a' %}{% render 'a' %}" }]])
-    expect(problems("{% render 'a' %}", INPUTS, self).join()).toContain('does a partial render itself?')
+    expect(problems("{% render 'a' %}", INPUTS, self).join()).toEqual(naming('partial', 'itself?'))
   })
 })
 

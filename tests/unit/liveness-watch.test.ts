@@ -4,6 +4,7 @@ import { LIVENESS_LOOK_MS, type LivenessDeps, watchLiveness } from '../../server
 import { onlineWithinMs } from '../../server/fleet/liveness.ts'
 import type { ClusterRecord } from '../../server/fleet/records.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { naming } from '../support/naming.ts'
 import { clusterId } from '../support/store-fixtures.ts'
 
 const DAY_MS = 86_400_000
@@ -38,7 +39,7 @@ test('a cluster that goes offline and comes back is told of once each way, with 
   const away = { a: 3 * DAY_MS + 4 * 3_600_000, b: 1_000 }
   expect(await watch([away, away, { a: 1_000, b: within + 1 }, { a: 1_000, b: within + 20_001 }, { a: 1_000, b: 0 }])).toEqual([
     'ClusterOnline a: back after 3 d 4 h',
-    'ClusterOffline b: no contact for 2 min; the state is its last report',
+    naming('ClusterOffline b:', '2 min'),
     'ClusterOnline b: back after 3 min',
   ])
 })

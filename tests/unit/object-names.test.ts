@@ -3,6 +3,7 @@
 import { describe, expect, test } from 'bun:test'
 import { nameFaults } from '../../server/render/object-names.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
+import { naming } from '../support/naming.ts'
 import { renderFiles } from '../support/render-files.ts'
 
 const object = (apiVersion: string, kind: string, metadata: Record<string, unknown>): K8sObject =>
@@ -60,7 +61,7 @@ describe('RN10 names', () => {
     [`${'Ä'.repeat(300)}x`, 'example'],
   ])('RN10 what was probably meant by %s', (name, example) => {
     const [message = ''] = faults('v1', 'ConfigMap', { name })
-    expect(message).toEndWith(`, at most 253 characters, such as ${example}`)
+    expect(message).toMatch(new RegExp(`\\b253\\b.* ${example.replace('.', '\\.')}$`))
     expect(message.length).toBeLessThan(400)
   })
 })
@@ -94,10 +95,10 @@ describe('RN10 labels and annotations', () => {
 
   test('RN10 what was found, what is expected, an example', () => {
     expect(faults('v1', 'Service', { name: 'Web.1', labels: { 'My app': 'x y' }, annotations: { 'a/b c': 'x' } })).toEqual([
-      'metadata name: metadata.name "Web.1" cannot be the name of a Service: expected lower-case letters, digits and "-", a letter or digit first and last, at most 63 characters, such as web-1',
-      'metadata labels My app: the label "My app" is not a valid key: expected NAME or PREFIX/NAME, where NAME is letters, digits, "-", "_" and ".", a letter or digit first and last, at most 63 characters, and PREFIX is a DNS name, such as My-app',
-      'metadata labels My app: the label "My app" has the invalid value "x y": expected letters, digits, "-", "_" and ".", a letter or digit first and last, at most 63 characters, such as x-y, or none',
-      'metadata annotations a/b c: the annotation "a/b c" is not a valid key: expected NAME or PREFIX/NAME, where NAME is letters, digits, "-", "_" and ".", a letter or digit first and last, at most 63 characters, and PREFIX is a DNS name, such as a/b-c',
+      naming('metadata name:', '"Web.1"', 'Service', 'lower-case', 63, 'such as web-1'),
+      naming('metadata labels My app:', 'key', 'PREFIX/NAME', 63, 'such as My-app'),
+      naming('metadata labels My app:', 'value "x y"', 63, 'such as x-y'),
+      naming('metadata annotations a/b c:', 'key', 'PREFIX/NAME', 63, 'such as a/b-c'),
     ])
   })
 })
@@ -112,10 +113,10 @@ describe('RN10 in a render', () => {
   test('RN10 with the line of the field, all at once', () => {
     const labels = '  labels:\n    app: web\n    tier: a b\n  annotations: { x y: "1" }\n'
     expect(problems(`${head}  name: A\n${labels}---\n${head}  name: b\n  labels: { a: "-" }\n`)).toEqual([
-      'a.yaml:4:3: metadata.name "A" cannot be the name of a ConfigMap',
-      'a.yaml:7:5: the label "tier" has the invalid value "a b"',
-      'a.yaml:8:18: the annotation "x y" is not a valid key',
-      'a.yaml:14:13: the label "a" has the invalid value "-"',
+      naming('a.yaml:4:3:', 'metadata.name "A"', 'ConfigMap'),
+      naming('a.yaml:7:5:', 'label "tier"', '"a b"'),
+      naming('a.yaml:8:18:', 'annotation "x y"'),
+      naming('a.yaml:14:13:', 'label "a"', '"-"'),
     ])
   })
   test.each([

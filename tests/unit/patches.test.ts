@@ -9,6 +9,7 @@ import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import type { Patch } from '../../shared/model/render.ts'
 import { applicableSchema } from '../../shared/model/resources.ts'
+import { naming } from '../support/naming.ts'
 
 const object = (kind: string, name: string, more: Record<string, unknown> = {}, apiVersion = kind === 'Deployment' ? 'apps/v1' : 'v1') => ({
   object: { apiVersion, kind, metadata: { name, ...more } } as K8sObject,
@@ -165,7 +166,7 @@ test('PT3 a kind that is not built in is merged as JSON: lists are replaced, and
   const run = (patch: Patch['patch']) => applyPatches(things, [{ target: { kind: 'Thing' }, patch }], 'p')
   expect(run({ spec: { list: [{ name: 'b' }] } })).toMatchObject({ found: [{ object: { spec: { list: [{ name: 'b' }] } } }] })
   expect(run({ spec: { list: { $patch: 'delete' } } })).toMatchObject({
-    problems: [{ message: expect.stringContaining('works for built-in kinds only') }],
+    problems: [{ message: naming('built-in kinds') }],
   })
 })
 
@@ -176,7 +177,7 @@ test('PT8 what copies add is bounded: doubling thirty times fails before the mem
     path: `/metadata/annotations/x${n}`,
   }))
   const result = applyPatches([object('ConfigMap', 'a', { annotations: { a: 'x'.repeat(100) } })], [{ target: {}, patch: copies }], 'p')
-  expect(result).toMatchObject({ kind: 'failed', problems: [{ message: expect.stringMatching(/copies more than 1048576 characters/) }] })
+  expect(result).toMatchObject({ kind: 'failed', problems: [{ message: naming('1048576 characters') }] })
 })
 
 describe('PT9 patterns of targets', () => {
@@ -201,7 +202,7 @@ describe('PT9 patterns of targets', () => {
 
   test('PT9 a pattern that spells out to 5,000 characters is too long', () => {
     expect(compilePattern('(a{100}){49}')('a'.repeat(4_900))).toBe(true)
-    expect(() => compilePattern('(a{100}){50}')).toThrow('the pattern has too many repetitions')
+    expect(() => compilePattern('(a{100}){50}')).toThrow('repetitions')
   })
 
   test.each([

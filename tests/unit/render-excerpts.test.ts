@@ -5,6 +5,7 @@ import type { Renderer } from '../../server/render/renderer.ts'
 import { createRenderers } from '../../server/render/renderers.ts'
 import { problemText } from '../../shared/adapters/render-text.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import { naming } from '../support/naming.ts'
 import { memoryTree } from '../support/render-job.ts'
 
 type Files = Record<string, string>
@@ -74,7 +75,7 @@ describe('RH4 file, line, column and the line itself', () => {
     const map = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n'
     const problems = await told([{ 'app/a.yaml': map }, { 'app/b.yaml': `# second\n${map}` }])
     expect(problems).toEqual([
-      { path: 's1/app/b.yaml:2:1', message: 'ConfigMap web/a is also in s0/app/a.yaml:1:1', excerpt: 'apiVersion: v1' },
+      { path: 's1/app/b.yaml:2:1', message: naming('ConfigMap web/a', 's0/app/a.yaml:1:1'), excerpt: 'apiVersion: v1' },
     ])
   })
   test('a warning', async () => {

@@ -1,5 +1,6 @@
 // Manifests without a name: of hooks they are rows, of anything else an error with its line.
 import { expect, test } from 'bun:test'
+import { naming } from '../support/naming.ts'
 import { renderFiles } from '../support/render-files.ts'
 
 const render = (yaml: string) =>
@@ -42,7 +43,7 @@ test('HK9 two that are the same are one too many', () => {
   const result = render(`${job('skerry.dev/hook: sync')}---\n${job('skerry.dev/hook: sync')}`)
   expect(
     result.kind === 'failed' && result.problems.map(({ path, message }) => `${path}: ${message.replace(/-[0-9a-f]{10}/, '-…')}`),
-  ).toEqual(['a.yaml:6:1: Job shop/migrate-… is also in a.yaml:1:1'])
+  ).toEqual([naming('a.yaml:6:1: Job shop/migrate-… ', 'a.yaml:1:1')])
 })
 
 test.each([
@@ -54,7 +55,7 @@ test.each([
   expect(result.kind === 'failed' && result.problems).toEqual([
     {
       path: 'a.yaml:3:13',
-      message: 'Job has generateName, which is for hooks only: set metadata.name, because each reconciliation would create another object',
+      message: naming('Job', 'generateName', 'hooks', 'metadata.name'),
     },
   ])
 })

@@ -6,6 +6,7 @@ import type { RendererResult, RenderJob } from '../../server/render/renderer.ts'
 import { dependenciesFromLines, dependenciesToLines } from '../../server/worker/channel/render-lines.ts'
 import type { RendererName, RenderSpec } from '../../shared/model/render.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import { naming } from '../support/naming.ts'
 import { memoryTree } from '../support/render-job.ts'
 
 const configMap = (name: string) => `apiVersion: v1\nkind: ConfigMap\nmetadata: { name: ${name}, namespace: web }\ndata: {}\n`
@@ -111,7 +112,7 @@ describe('CG2 texts of a render that read a secret', () => {
     }
     expect((await run(only('fail'))).result).toMatchObject({
       kind: 'failed',
-      problems: [{ path: 'render', message: expect.stringContaining('may hold a secret') }],
+      problems: [{ path: 'render', message: naming('secret') }],
     })
   })
 
@@ -197,7 +198,7 @@ describe('RD10 a render for nobody', () => {
   test('RD10 a plain manifest beside a template that looks at a cluster is wrong', async () => {
     const files = { 'app/a.yaml.liquid': configMap('{{ cluster.name }}'), 'app/b.yaml': 'kind: ConfigMap\n' }
     expect(await problems({ sources: [{ files }] })).toEqual([
-      'app/a.yaml.liquid:3:22: cluster.name: this is rendered for no cluster, so there is none to ask',
+      naming('app/a.yaml.liquid:3:22:', 'cluster.name', 'no cluster'),
       'app/b.yaml:1:1: apiVersion is missing',
       'app/b.yaml:1:1: ConfigMap has no metadata',
     ])
@@ -377,7 +378,7 @@ describe('RD11 a path that is a template', () => {
   test('RD10 without a cluster nothing is wrong with it', async () => {
     const { result } = await run(placed('sites/{{ cluster.name }}', null))
     expect(result).toMatchObject({ kind: 'failed' })
-    expect(JSON.stringify(result)).toContain('this is rendered for no cluster')
+    expect(JSON.stringify(result)).toEqual(naming('no cluster'))
   })
 })
 

@@ -6,6 +6,7 @@ import { renderRaw } from '../../server/render/render-raw.ts'
 import type { RendererResult, RenderJob } from '../../server/render/renderer.ts'
 import type { RenderSpec } from '../../shared/model/render.ts'
 import { memoryTree, type TestFiles } from '../support/helm-kit.ts'
+import { naming } from '../support/naming.ts'
 
 const INPUTS = {
   cluster: { name: 'edge-1', labels: { region: 'eu' }, facts: { kubernetesVersion: '', apiVersions: {} } },
@@ -50,19 +51,17 @@ describe('LQ1 which files are templates', () => {
   })
   test('two that become one', async () => {
     expect(problems(await render({ 'app/a.yaml': 'a: 1', 'app/a.yaml.liquid': 'a: 2' }))).toEqual([
-      'app/a.yaml.liquid also exists as app/a.yaml, which is its output; keep one of the two',
+      naming('app/a.yaml.liquid', 'app/a.yaml', 'output'),
     ])
   })
   test('RD1 a template of a kustomization or a chart is never passed over', async () => {
     for (const name of ['Kustomization', 'kustomization.yml', 'Chart.yaml'])
       expect(problems(await render({ 'app/a.yaml': 'a: 1', [`app/below/${name}.liquid`]: 'x' }))).toEqual([
-        `app/below/${name}.liquid marks ${name === 'Chart.yaml' ? 'a Helm chart' : 'a kustomization'}, which is never read as plain manifests; use a separate service for it`,
+        naming(`app/below/${name}.liquid`, name === 'Chart.yaml' ? 'Helm chart' : 'kustomization'),
       ])
   })
   test('one that is no text', async () => {
-    expect(problems(await render({ 'app/a.yaml.liquid': new Uint8Array([0xff, 0xfe]) }))).toEqual([
-      'app/a.yaml.liquid is a template, but not UTF-8 text',
-    ])
+    expect(problems(await render({ 'app/a.yaml.liquid': new Uint8Array([0xff, 0xfe]) }))).toEqual([naming('app/a.yaml.liquid', 'UTF-8')])
   })
 })
 
@@ -76,12 +75,14 @@ describe('LQ9 partials are of the folder of the service', () => {
   test('and of those that they render', async () => expect(texts(await render(files))).toEqual({ 'app/a.yaml': 'app: web\nregion: eu\n' }))
   test.each([
     [100, undefined],
-    [101, 'app/a.yaml.liquid needs more than 100 partials'],
+    [101, '100'],
   ] as const)('a template has 100 of them and no more: %d', async (count, told) => {
     const numbers = Array.from({ length: count }, (_, index) => index)
     const parts = Object.fromEntries(numbers.map((n) => [`app/p${n}.liquid`, `k${n}: ${n}\n`]))
     const all = numbers.map((n) => `{% render 'p${n}' %}`).join('')
-    expect(problems(await render({ ...parts, 'app/a.yaml.liquid': all }))).toEqual(told === undefined ? [] : [told])
+    expect(problems(await render({ ...parts, 'app/a.yaml.liquid': all }))).toEqual(
+      told === undefined ? [] : [naming('app/a.yaml.liquid', told)],
+    )
   })
   test.each(['../secret', '/secret', './parts/more', 'parts\\more'])('%s is none', async (name) => {
     const result = await render({ ...files, 'app/a.yaml.liquid': `{% render '${name}' %}` })
@@ -97,8 +98,8 @@ test('LQ6 the errors of all files at once, and the others are still there to be 
     'app/c.yaml': 'a: 1',
   })
   expect(problems(result)).toEqual([
-    'app/a.yaml.liquid:1:4 unknown name config.colour; did you mean config.color?',
-    'app/b.yaml.liquid:2:4 unknown name clster.name; did you mean cluster.name?',
+    naming('app/a.yaml.liquid:1:4', 'config.colour', 'config.color?'),
+    naming('app/b.yaml.liquid:2:4', 'clster.name', 'cluster.name?'),
   ])
   expect(texts(result)).toEqual({ 'app/c.yaml': 'a: 1' })
 })
@@ -106,7 +107,9 @@ test('LQ6 the errors of all files at once, and the others are still there to be 
 test.each(['Chart.yaml', 'sub/kustomization.yaml', 'sub/kustomization.yml.liquid', 'Kustomization'])(
   'RN2 %s is not for plain reading',
   async (name) => {
-    expect(problems(await render({ 'app/a.yaml': 'a: 1', [`app/${name}`]: 'a: 1' }))[0]).toContain('never read as plain manifests')
+    expect(problems(await render({ 'app/a.yaml': 'a: 1', [`app/${name}`]: 'a: 1' }))[0]).toEqual(
+      naming(name.replace('.liquid', ''), 'plain manifests'),
+    )
   },
 )
 

@@ -3,6 +3,7 @@ import type { FailedRevision, RenderState } from '../../server/fleet/records.ts'
 import type { ClusterRender, GoodRender, Rendering } from '../../server/ingest/render/rendering.ts'
 import { nextRenderState } from '../../server/ingest/render-state.ts'
 import { type ClusterId, clusterIdSchema } from '../../shared/model/ids.ts'
+import { naming } from '../support/naming.ts'
 
 const clusterId = (n: number): ClusterId => clusterIdSchema.parse(`c-${n.toString(16).padStart(16, '0')}`)
 const render = (digest: string, count = 2, hooks = 0): GoodRender => ({ kind: 'rendered', digest, count, hooks, objects: new Map() })
@@ -82,7 +83,7 @@ test('RL1 clusters whose render fails are counted, and the first three of them n
   expect(after).toMatchObject({ digest: 'd2', commit: 'c2' })
   expect(after.error).toEqual({
     code: 'render_failed',
-    message: 'in 4 of 5 clusters (site-1, site-3, site-4 and 1 more): b',
+    message: naming('4 of 5', 'site-1, site-3, site-4 and 1 more', ': b'),
     problems: [{ path: 'a.yaml:1:1', message: 'b' }],
     sinceMs: 30,
     at: { commit: 'c2', author: null },
@@ -99,7 +100,7 @@ test('RL1 what fails differently from cluster to cluster is told with every prob
     30,
     nameOf,
   ).error
-  expect(error?.message).toBe('in 3 of 4 clusters (site-1, site-2, site-3): b, among others')
+  expect(error?.message).toEqual(naming('3 of 4', 'site-1, site-2, site-3', ': b', 'others'))
   expect(error?.problems).toEqual([
     { path: 'a.yaml:1:1', message: 'b' },
     { path: 'c.yaml:2:1', message: 'c' },

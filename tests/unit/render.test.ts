@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { isManifestPath } from '../../server/render/manifest-path.ts'
 import { RENDER_OBJECTS_MAX, type RenderResult } from '../../server/render/object-rows.ts'
 import { setDigest } from '../../shared/kube/canonical.ts'
+import { naming } from '../support/naming.ts'
 import { renderFiles } from '../support/render-files.ts'
 
 const GOLDEN = join(import.meta.dir, 'render-golden')
@@ -65,7 +66,7 @@ describe('what is read', () => {
       expect(render(files)).toEqual({
         kind: 'failed',
         code: 'no_manifests',
-        message: 'shop has no manifests at commit 0123456789ab',
+        message: naming('shop', 'commit 0123456789ab'),
         problems: [],
       })
   })
@@ -90,9 +91,7 @@ describe('namespaces', () => {
       namespace: undefined,
       files: new Map([['a.yaml', bytes(`\n\n${configMap('a')}`)]]),
     })
-    expect(problems(result)).toEqual([
-      'a.yaml:3:1: ConfigMap a has no namespace and the service has none; set metadata.namespace here, or spec.namespace of the service',
-    ])
+    expect(problems(result)).toEqual([naming('a.yaml:3:1:', 'ConfigMap a', 'metadata.namespace', 'spec.namespace')])
   })
   test('RN4 without a namespace of the service, cluster-scoped and unknown kinds stay as they are', () => {
     const text =
@@ -115,7 +114,7 @@ describe('namespaces', () => {
 describe('limits', () => {
   test('RN5 one manifest of more than 3 MiB', () => {
     const result = render({ 'a.yaml': configMap('big', `data: {a: "${'x'.repeat(3 * 1024 * 1024)}"}\n`) })
-    expect(problems(result)).toEqual(['a.yaml:1:1: ConfigMap web/big is larger than 3 MiB'])
+    expect(problems(result)).toEqual([naming('a.yaml:1:1:', 'ConfigMap web/big', '3 MiB')])
   })
   test('RN5 one object more than a service may have', () => {
     const items = (count: number) =>
@@ -124,9 +123,7 @@ describe('limits', () => {
         items: Array.from({ length: count }, (_, n) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: `c${n}` } })),
       })
     expect(render({ 'a.json': items(RENDER_OBJECTS_MAX) }).kind).toBe('rendered')
-    expect(problems(render({ 'a.json': items(RENDER_OBJECTS_MAX + 1) }))).toEqual([
-      'shop: 10001 objects, more than 10000 in one service; split it',
-    ])
+    expect(problems(render({ 'a.json': items(RENDER_OBJECTS_MAX + 1) }))).toEqual([naming('shop:', 10_001, 10_000)])
   })
   test('RN5 bytes that are no text', () => {
     expect(problems(render(new Map([['a.yaml', new Uint8Array([0xff, 0xfe, 0x00])]])))).toEqual(['a.yaml: is not UTF-8 text'])

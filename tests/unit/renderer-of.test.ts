@@ -10,6 +10,7 @@ import { chooseRenderer } from '../../server/render/renderer-of.ts'
 import type { RendererName, RenderSpec } from '../../shared/model/render.ts'
 import { applicableSchema } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import { naming } from '../support/naming.ts'
 import { memoryTree } from '../support/render-job.ts'
 
 const OBJECT = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: web}\n'
@@ -91,25 +92,16 @@ describe('RD1 the folder decides', () => {
 
 const helm = { values: { a: 1 } }
 describe('RD5 options that nothing hears', () => {
-  test.each<[string, RenderSpec, string]>([
-    ['apps/plain', { helm }, 'render.helm: apps/plain holds no Chart.yaml, so it is rendered as raw'],
-    ['apps/kust', { helm }, 'render.helm: apps/kust holds kustomization.yaml and no Chart.yaml, so it is rendered as kustomize'],
-    ['apps/chart', { kustomize: { namePrefix: 'a-' } }, 'render.kustomize: apps/chart holds Chart.yaml, so it is rendered as helm'],
-    [
-      'apps/plain',
-      { kustomize: { namePrefix: 'a-' } },
-      'render.kustomize: apps/plain holds no kustomization.yaml, so it is rendered as raw',
-    ],
-    ['apps/plain', { typescript: { entry: 'x.ts' } }, 'render.typescript: apps/plain holds no x.ts, so it is rendered as raw'],
-    ['apps/chart', { type: 'raw', helm }, 'render.helm: type is raw, so apps/chart is rendered as raw'],
-    [
-      'apps/chart',
-      { helm, exec: { command: 'cue', args: [], inputs: [] } },
-      'render.helm: exec names the program cue, so apps/chart is rendered as exec',
-    ],
+  test.each<[string, RenderSpec, string[]]>([
+    ['apps/plain', { helm }, ['render.helm: apps/plain', 'no Chart.yaml', 'raw']],
+    ['apps/kust', { helm }, ['render.helm: apps/kust', 'kustomization.yaml', 'no Chart.yaml', 'kustomize']],
+    ['apps/chart', { kustomize: { namePrefix: 'a-' } }, ['render.kustomize: apps/chart', 'Chart.yaml', 'helm']],
+    ['apps/plain', { kustomize: { namePrefix: 'a-' } }, ['render.kustomize: apps/plain', 'no kustomization.yaml', 'raw']],
+    ['apps/plain', { typescript: { entry: 'x.ts' } }, ['render.typescript: apps/plain', 'no x.ts', 'raw']],
+    ['apps/chart', { type: 'raw', helm }, ['render.helm:', 'type is raw', 'apps/chart']],
+    ['apps/chart', { helm, exec: { command: 'cue', args: [], inputs: [] } }, ['render.helm:', 'program cue', 'apps/chart', 'as exec']],
   ])('RD5 %s with %j', async (root, render, expected) => {
-    // biome-ignore format: one case a line
-    expect(await run([{ root }], render)).toContain(expected)
+    expect(await run([{ root }], render)).toContainEqual(naming(...expected))
   })
   test('RD5 what is heard is none, and options that hold nothing say nothing', async () => {
     expect(await run([{ root: 'apps/chart' }], { helm })).toEqual([])
@@ -119,20 +111,16 @@ describe('RD5 options that nothing hears', () => {
   test('RD5 of several sources one that hears is enough for the options of the service; those of a source are its own', async () => {
     expect(await run([{ root: 'apps/plain' }, { root: 'apps/chart' }], { helm })).toEqual([])
     expect(await run([{ root: 'apps/plain', render: { helm } }, { root: 'apps/chart' }], {})).toEqual([
-      'sources[0].render.helm: apps/plain holds no Chart.yaml, so it is rendered as raw',
+      naming('sources[0].render.helm: apps/plain', 'Chart.yaml'),
     ])
     expect(await run([{ root: 'apps/plain' }, { root: 'apps/chart', render: { type: 'helm' } }], { helm })).toEqual([
-      'render.helm: apps/plain holds no Chart.yaml, so it is rendered as raw',
+      naming('render.helm: apps/plain', 'Chart.yaml'),
     ])
-    expect(await run([{ root: 'apps/chart', render: { helm } }], { helm })).toEqual([
-      'render.helm: every source has its own render, or provides files only',
-    ])
+    expect(await run([{ root: 'apps/chart', render: { helm } }], { helm })).toEqual([naming('render.helm:', 'every source')])
   })
   test('RD5 helm values of overrides', async () => {
     const settings = { helmValues: [{ from: 'overrides[2]', values: { a: 1 } }] }
-    expect(await run([{ root: 'apps/plain' }], {}, settings)).toEqual([
-      'overrides[2].helm: apps/plain holds no Chart.yaml, so it is rendered as raw',
-    ])
+    expect(await run([{ root: 'apps/plain' }], {}, settings)).toEqual([naming('overrides[2].helm: apps/plain', 'Chart.yaml')])
     expect(await run([{ root: 'apps/plain' }, { root: 'apps/chart', render: { type: 'helm' } }], {}, settings)).toEqual([])
   })
 })
@@ -154,21 +142,19 @@ test.each<[string, RenderSpec, string[]]>([
 
 describe('RD6 a path that is not there', () => {
   const at = `commit ${'c'.repeat(12)}`
-  test.each<[string, RenderSpec, string]>([
-    ['podinof', {}, `folder podinof does not exist at ${at}; did you mean podinfo?`],
-    ['podinof', { type: 'helm', helm }, `folder podinof does not exist at ${at}; did you mean podinfo?`],
-    ['podinof', { helm }, `folder podinof does not exist at ${at}; did you mean podinfo?`],
-    ['apps/char', {}, `folder apps/char does not exist at ${at}; did you mean apps/chart?`],
-    ['app/chart', {}, `folder app/chart does not exist at ${at}; did you mean apps/chart?`],
-    ['apps/nowhere', {}, `folder apps/nowhere does not exist at ${at}; folders in apps: chart, empty, kust, plain, ts`],
-    ['podinfo/a.yaml', {}, `podinfo/a.yaml is a file at ${at}; expected its folder`],
+  test.each<[string, RenderSpec, string[]]>([
+    ['podinof', {}, ['folder podinof', at, 'podinfo?']],
+    ['podinof', { type: 'helm', helm }, ['folder podinof', at, 'podinfo?']],
+    ['podinof', { helm }, ['folder podinof', at, 'podinfo?']],
+    ['apps/char', {}, ['folder apps/char', at, 'apps/chart?']],
+    ['app/chart', {}, ['folder app/chart', at, 'apps/chart?']],
+    ['apps/nowhere', {}, ['folder apps/nowhere', at, 'apps: chart, empty, kust, plain, ts']],
+    ['podinfo/a.yaml', {}, ['podinfo/a.yaml', 'file', at, 'folder']],
   ])('RD6 %s with %j', async (root, render, expected) => {
-    expect(await run([{ root }], render)).toEqual([expected])
+    expect(await run([{ root }], render)).toEqual([naming(...expected)])
   })
   test('RD6 one of several', async () => {
-    expect(await run([{ root: 'apps/plain' }, { root: 'podinof' }], {})).toEqual([
-      `s1/podinof: folder podinof does not exist at ${at}; did you mean podinfo?`,
-    ])
-    expect(await run([{ root: 'apps/plain' }, { root: 'apps/empty' }], {})).toEqual([`s1/apps/empty: apps/empty has no manifests at ${at}`])
+    expect(await run([{ root: 'apps/plain' }, { root: 'podinof' }], {})).toEqual([naming('s1/podinof:', at, 'podinfo?')])
+    expect(await run([{ root: 'apps/plain' }, { root: 'apps/empty' }], {})).toEqual([naming('s1/apps/empty:', 'no manifests', at)])
   })
 })

@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import { parseResources } from '../../server/cli/resource-files.ts'
 import { isRange } from '../../server/sources/range.ts'
+import { naming } from '../support/naming.ts'
 
 const told = (text: string) => parseResources([{ name: 'a.yaml', text }]).problems.map(({ path, message }) => `${path}: ${message}`)
 const HEAD = 'apiVersion: skerry.dev/v1\n'
@@ -17,11 +18,11 @@ spec:
   namespace: 7
 `
   expect(told(text)).toEqual([
-    'a.yaml:4: metadata.name: n is a boolean in YAML: write "n"',
-    'a.yaml:5: metadata.labels.region: no is a boolean in YAML: write "no"',
-    'a.yaml:7: spec.source.chart: y is a boolean in YAML: write "y"',
-    'a.yaml:8: spec.targets.selector.matchLabels.env: off is a boolean in YAML: write "off"',
-    'a.yaml:9: spec.namespace: expected string, received number; put it in quotes',
+    naming('a.yaml:4: metadata.name:', 'boolean', '"n"'),
+    naming('a.yaml:5: metadata.labels.region:', 'boolean', '"no"'),
+    naming('a.yaml:7: spec.source.chart:', 'boolean', '"y"'),
+    naming('a.yaml:8: spec.targets.selector.matchLabels.env:', 'boolean', '"off"'),
+    naming('a.yaml:9: spec.namespace:', 'string', 'number', 'quotes'),
   ])
 })
 
@@ -41,24 +42,24 @@ spec:
 `,
   ].join('---\n')
   expect(told(text)).toEqual([
-    'a.yaml:4: spec.git.semver: expected a range of versions, such as ^1.4, ~1.2.3 or >=1.2.0 <2.0.0',
-    'a.yaml:4: spec.poll: expected a whole number with ms, s, m, h or d, such as 60s',
-    'a.yaml:9: spec.git.clint: unknown field; did you mean "client"?',
-    'a.yaml:9: spec.git.semver: ref and semver exclude each other',
-    'a.yaml:9: spec.poll: expected a whole number with ms, s, m, h or d, such as 60s',
-    'a.yaml:14: spec.oci.url: expected string, received number; put it in quotes',
-    'a.yaml:14: spec.oci.insecur: unknown field; did you mean "insecure"?',
-    'a.yaml:14: spec.oci: expected one of tag, semver and digest',
-    'a.yaml:14: spec.poll: expected a whole number with ms, s, m, h or d, such as 60s',
-    'a.yaml:19: spec.poll: at least 1s',
-    'a.yaml:19: spec: expected one of git, helm and oci',
-    'a.yaml:23: metadata.name: expected lower-case letters, digits and "-", beginning and ending with a letter or digit',
-    'a.yaml:24: spec: expected source or sources',
-    'a.yaml:25: spec.source: expected a path, or the chart of a Helm repository',
-    'a.yaml:26: spec.sources[0]: version applies to charts only; for Git and OCI sources set the version in the Repository',
-    'a.yaml:26: spec.sources[2]: expected object, received number; write {repository: …}',
-    'a.yaml:26: spec.sources: two sources have the same name',
-    'a.yaml:27: spec.targets: expected object, received number; write {selector: …}',
+    naming('a.yaml:4: spec.git.semver:', '^1.4, ~1.2.3 or >=1.2.0 <2.0.0'),
+    naming('a.yaml:4: spec.poll:', 'ms, s, m, h or d', '60s'),
+    naming('a.yaml:9: spec.git.clint:', '"client"'),
+    naming('a.yaml:9: spec.git.semver:', 'ref and semver'),
+    naming('a.yaml:9: spec.poll:', '60s'),
+    naming('a.yaml:14: spec.oci.url:', 'string', 'number', 'quotes'),
+    naming('a.yaml:14: spec.oci.insecur:', '"insecure"'),
+    naming('a.yaml:14: spec.oci:', 'tag, semver and digest'),
+    naming('a.yaml:14: spec.poll:', '60s'),
+    naming('a.yaml:19: spec.poll:', '1s'),
+    naming('a.yaml:19: spec:', 'git, helm and oci'),
+    naming('a.yaml:23: metadata.name:', 'lower-case', '"-"'),
+    naming('a.yaml:24: spec:', 'source or sources'),
+    naming('a.yaml:25: spec.source:', 'path', 'chart'),
+    naming('a.yaml:26: spec.sources[0]:', 'version', 'charts'),
+    naming('a.yaml:26: spec.sources[2]:', 'object', 'number', '{repository: …}'),
+    naming('a.yaml:26: spec.sources:', 'same name'),
+    naming('a.yaml:27: spec.targets:', 'object', 'number', '{selector: …}'),
   ])
 })
 

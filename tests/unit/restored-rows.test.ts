@@ -5,6 +5,7 @@ import type { Confirmation, DesiredService } from '../../server/fleet/records.ts
 import { placedByText } from '../../server/fleet/targeting.ts'
 import type { ServiceRow } from '../../shared/model/desired.ts'
 import { serviceSpecSchema } from '../../shared/model/resources.ts'
+import { naming } from '../support/naming.ts'
 import { CLUSTER, WEB } from '../support/sync-kit.ts'
 
 const spec = serviceSpecSchema.parse({
@@ -73,12 +74,12 @@ test('RP2 a removal order of the backup waits for a yes to its digest; placing t
 test('RP2 a person’s order after the restore carries no mark; one that follows from labels or a deletion of the backup keeps it', () => {
   const order = { policy: 'delete', atMs: 9 } as const
   expect(docs(held(restored), { deleting: true, deletedBy: 'ann' })).toEqual([
-    { ...doc, removal: { ...order, by: 'ann', why: 'the service was deleted' } },
+    { ...doc, removal: { ...order, by: 'ann', why: naming('service', 'deleted') } },
   ])
   expect(docs(held(restored), { deleting: true })).toEqual([
-    { ...doc, removal: { ...order, by: 'skerry', why: 'the service was deleted' }, ...restored },
+    { ...doc, removal: { ...order, by: 'skerry', why: naming('service', 'deleted') }, ...restored },
   ])
   expect(docs(held(restored), { clusters: [{ ...cluster, labels: {} }] })).toEqual([
-    { ...doc, removal: { ...order, by: 'skerry', why: 'the cluster left the targets of the service' }, ...restored },
+    { ...doc, removal: { ...order, by: 'skerry', why: naming('cluster', 'targets') }, ...restored },
   ])
 })

@@ -6,6 +6,7 @@ import { toYaml } from '../../shared/adapters/yaml.ts'
 import { serviceSpecSchema } from '../../shared/model/resources.ts'
 import { createTestAdmin, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
 import { runTestCli } from '../support/cli-run.ts'
+import { naming } from '../support/naming.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 let admin: TestAdmin
@@ -105,7 +106,7 @@ describe('services that would wait for each other', () => {
       status: 422,
       body: {
         problems: [
-          { path: 'resources[1].spec.dependsOn[1]', message: 'dependency cycle: a → b → c → a; remove one of these dependencies' },
+          { path: 'resources[1].spec.dependsOn[1]', message: naming('cycle', 'a → b → c → a') },
         ],
       },
     }) // biome-ignore format: short

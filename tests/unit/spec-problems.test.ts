@@ -8,6 +8,7 @@ import { createFolderTree } from '../../server/sources/folder-tree.ts'
 import { CORRECT_SPEC } from '../../server/sources/source.ts'
 import { serviceSpecSchema } from '../../shared/model/resources.ts'
 import { loopWorld } from '../support/loop-world.ts'
+import { naming } from '../support/naming.ts'
 
 const file = { path: 'web/a.yaml:3:1', message: 'bad indentation' }
 const patch = { path: 'render.patches[0]', message: 'matches no object: correct its target, or remove the patch' }
@@ -60,7 +61,7 @@ test('IC5 a Config that is not there is told with the name that was probably mea
     serviceSpecSchema.parse(given),
   )
   const error = found.kind === 'failed' ? found.error : null
-  expect(error?.message).toBe('Config bas does not exist in project p; did you mean base?')
+  expect(error).toMatchObject({ code: 'not_found', message: naming('Config bas', 'project p', 'base?') })
   expect(error?.remedy).toContain('`skerry get configs -p p`')
 })
 
@@ -83,6 +84,6 @@ test('AP11 a path that is a file is told with what to correct, and nothing to pu
   const failure = await tree.files('spec-problems.test.ts', () => true).catch((error: unknown) => error)
   expect(failure).toMatchObject({
     code: 'source_refused',
-    data: { detail: expect.stringContaining('is a file, not a folder'), remedy: CORRECT_SPEC },
+    data: { detail: naming('spec-problems.test.ts', 'file'), remedy: CORRECT_SPEC },
   })
 })

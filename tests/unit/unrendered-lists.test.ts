@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { FailingClusters } from '../../server/fleet/records.ts'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
 import { runTestCli } from '../support/cli-run.ts'
+import { naming } from '../support/naming.ts'
 import { joinCluster } from '../support/store-fixtures.ts'
 
 let admin: TestAdmin
@@ -80,7 +81,7 @@ test('QY7 the same words everywhere; what is deleted is not rendered any more', 
   const all = await get('placements')
   expect(all[1]).toMatchObject({
     ...{ cluster: 'cluster-c', reason: 'RenderFailed', sinceMs: 5, desired: null },
-    message: 'it cannot be rendered for this cluster: no chart; nothing is published here yet',
+    message: naming('no chart', 'nothing is published'),
   })
   expect(await get('projects/default/services/web/clusters')).toEqual(all)
   expect(await get('clusters/cluster-c/services')).toEqual(all.slice(1))
