@@ -19,6 +19,7 @@ import type { ClusterId } from '../../shared/model/ids.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { fillDataFolder, openDataFolderServer, WEB } from '../support/data-folder-kit.ts'
+import { naming } from '../support/naming.ts'
 import { canMountSmallDisk, mountSmallDisk } from '../support/small-disk.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
@@ -185,7 +186,7 @@ describe('create', () => {
     const { base, dataDir, to } = await filled()
     expect((await create(dataDir, to, { withoutKeys: true })).fingerprint).toBeNull()
     expect(existsSync(join(to, 'keys'))).toBe(false)
-    expect((await verifyBackup(to, deps())).warnings[0]).toContain('the backup has no keys')
+    expect((await verifyBackup(to, deps())).warnings[0]).toEqual(naming('no keys'))
     await expect(restore(to, join(base, 'a'))).rejects.toMatchObject({ code: 'bad_options' })
     expect(existsSync(join(base, 'a'))).toBe(false)
     for (const keysFrom of [join(base, 'none'), to]) {

@@ -13,6 +13,7 @@ import { systemClock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { eventually } from '../support/kube-cluster.ts'
+import { naming } from '../support/naming.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 const SECRET = 'hunter2-and-the-rest-of-it'
@@ -160,9 +161,9 @@ test('CG6 a repository is read with the secrets of its Config; one that is wrong
     })
   try {
     await ask('POST', '/apply', { resources: [repository] })
-    expect(await until('CredentialMissing')).toContain('Config apps-git does not exist in project default')
+    expect(await until('CredentialMissing')).toEqual(naming('Config apps-git', 'project default'))
     await ask('POST', '/apply', { resources: [withSecrets({ username: 'robot', password: 'wrong' })] })
-    expect(await until('refused with HTTP 401')).toContain('tried: username and password')
+    expect(await until('refused with HTTP 401')).toEqual(naming('username and password'))
     await ask('POST', '/apply', { resources: [withSecrets({ username: 'robot', password: SECRET })] })
     expect(await until('"ready":true')).toContain(commit)
     expect([...asked].sort()).toContain(`Basic ${btoa('robot:wrong')}`)

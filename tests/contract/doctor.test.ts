@@ -18,6 +18,7 @@ import { HEALTH_RULES } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { type Clock, systemClock } from '../../shared/runtime/clock.ts'
 import { fillDataFolder, openDataFolderServer, WEB } from '../support/data-folder-kit.ts'
+import { naming } from '../support/naming.ts'
 import { objectRows, serviceDoc } from '../support/sync-kit.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
@@ -424,19 +425,19 @@ describe('content, keys and the folder', () => {
     await start()
     rmSync(join(dir, 'keys', 'mac.key'))
     writeFileSync(join(dir, 'keys', 'mac.key'), 'short', { mode: 0o600 })
-    expect(await found()).toEqual(['key_bad keys/mac.key does not have 32 bytes'])
+    expect(await found()).toEqual([naming('key_bad keys/mac.key ', '32 bytes')])
     await start() // of before there were Configs: it has no keys of secrets, and none is missed
     expect(await found()).toEqual([])
     loadSecretBox(join(dir, 'keys'))
     expect(await found()).toEqual([])
     writeFileSync(join(dir, 'keys', 'secrets.json'), '{}', { mode: 0o600 })
-    expect(await found()).toEqual(['key_bad keys/secrets.json has no keys of secrets, so secrets of Configs cannot be opened'])
+    expect(await found()).toEqual([naming('key_bad keys/secrets.json ')])
     await start()
     const path = join(dir, 'keys', 'signing.json')
     const key = JSON.parse(readFileSync(path, 'utf8'))
     const other = JSON.parse(readFileSync(join(tempKeys(), 'signing.json'), 'utf8'))
     writeFileSync(path, JSON.stringify({ ...key, publicKey: other.publicKey }))
-    expect(await found()).toEqual(['key_bad keys/signing.json has no key, or parts of two keys'])
+    expect(await found()).toEqual([naming('key_bad keys/signing.json ')])
     await start()
     const keys = loadServerKeys(join(dir, 'keys'))
     keys.rotate(1)

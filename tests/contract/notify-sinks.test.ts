@@ -7,6 +7,7 @@ import { signature } from '../../server/notify/sinks/alerts.ts'
 import { SINKS } from '../../server/notify/sinks/registry.ts'
 import { type Message, type Sending, SinkError } from '../../server/notify/sinks/sink.ts'
 import { notificationSinkSpecSchema } from '../../shared/model/notifications.ts'
+import { naming } from '../support/naming.ts'
 import { type Received, type Receiver, startReceiver } from '../support/notify-kit.ts'
 import { loopbackGuard } from '../support/source-guard.ts'
 
@@ -339,7 +340,7 @@ describe('every sink', () => {
       path.includes('/next') ? undefined : new Response(null, { status: 307, headers: { location: '/next' } }),
     )
     const { spec, secrets } = of(url)
-    expect((await failure(send(type, spec, { secrets }))).message).toContain('redirects are not followed')
+    expect((await failure(send(type, spec, { secrets }))).message).toEqual(naming('redirects'))
     expect(requests).toHaveLength(1)
   })
 
@@ -354,6 +355,6 @@ describe('every sink', () => {
   })
 
   test('NX8 a missing secret is named, with the Config', async () => {
-    expect((await failure(send('pagerduty', {}))).message).toContain('the Config keys has no secret routingKey')
+    expect((await failure(send('pagerduty', {}))).message).toEqual(naming('Config keys', 'routingKey'))
   })
 })

@@ -1,6 +1,7 @@
 // POST /api/v1/apply from request to answer, without a socket: all or nothing, and everything that is wrong at once.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
+import { naming } from '../support/naming.ts'
 
 let admin: TestAdmin
 beforeEach(async () => {
@@ -40,14 +41,14 @@ test('AP4 one wrong resource and nothing is written; all problems are told at on
   expect(result.body).toMatchObject({
     code: 'invalid_resource',
     problems: [
-      { path: 'resources[1].spec.sync.drift', message: 'expected "correct" or "report" or "pause"' },
-      { path: 'resources[1].spec.sync.maxPrunePercnt', message: 'unknown field; did you mean "maxPrunePercent"?' },
+      { path: 'resources[1].spec.sync.drift', message: naming('"correct"', '"report"', '"pause"') },
+      { path: 'resources[1].spec.sync.maxPrunePercnt', message: naming('"maxPrunePercent"') },
       {
         path: 'resources[2].kind',
-        message: expect.stringMatching(/^expected Repository or Service .*did you mean "Repository"\?$/),
+        message: naming('Repository', 'Service', '"Repository"'),
       },
-      { path: 'resources[3].metadata', message: 'is required: expected object' },
-      { path: 'resources[3].spec', message: 'is required: expected object' },
+      { path: 'resources[3].metadata', message: naming('required', 'object') },
+      { path: 'resources[3].spec', message: naming('required', 'object') },
     ],
   })
   expect(JSON.stringify(result.body)).not.toContain('hunter2')
@@ -64,9 +65,9 @@ test('AP4 twice the same name, a cluster that never joined and a service that is
   const { problems } = result.body as { problems: { path: string; message: string }[] }
   expect(problems.map(({ path }) => path)).toEqual([1, 2, 3].map((index) => `resources[${index}].metadata.name`))
   expect(problems.map(({ message }) => message)).toEqual([
-    expect.stringContaining('service web in project default is already in resources[0]'),
-    expect.stringContaining('cluster ghost does not exist'),
-    expect.stringContaining('service going in project default is being deleted'),
+    naming('service web', 'project default', 'resources[0]'),
+    naming('cluster ghost'),
+    naming('service going', 'project default', 'deleted'),
   ])
 })
 

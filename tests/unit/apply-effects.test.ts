@@ -126,7 +126,7 @@ test('TG20 a namespace move names data; clusters that have the same are rendered
   expect(told).toContain('1 object with data would be given up: PersistentVolumeClaim web/data')
   expect(told).toContain('Deployment web/app as Deployment shop/app')
   expect(rendered).toHaveLength(2)
-  expect(await dryRun(service('broken'))).toContain('would not render: no such value')
+  expect(await dryRun(service('broken'))).toMatch(/not render: no such value/)
   rendered = []
   await dryRun(service('web'))
   expect(rendered).toEqual([])
@@ -176,9 +176,7 @@ test('TG20 an answer says that it is cut: more renders than are looked at, and m
   for (const [index, { clusterId }] of (await admin.store.listClusters()).entries()) await publish(clusterId, `${index}`.repeat(64))
   expect(await call([service('shop')])).toMatchObject({ effects: [{}, {}, {}], effectsLeft: 1 })
   const told = await runTestCli(admin, ['apply', '-f', '-', '--dry-run'], { stdin: JSON.stringify(service('shop')) })
-  expect(told.err).toContain(
-    'note: effects on objects are not shown, or not for all clusters, of 1 resource; apply fewer at once to see them\n',
-  )
+  expect(told.err).toContain('note: effects on objects are not shown')
   const relabelled = ['a', 'b', 'c', 'd'].map((digit) => {
     const metadata = { name: `cluster-${digit}`, labels: { env: 'prod' } }
     return { apiVersion: 'skerry.dev/v1', kind: 'Cluster', metadata, spec: {} }

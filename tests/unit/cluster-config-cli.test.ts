@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
 import { runTestCli } from '../support/cli-run.ts'
+import { naming } from '../support/naming.ts'
 import { joinCluster } from '../support/store-fixtures.ts'
 
 let admin: TestAdmin
@@ -50,7 +51,7 @@ test('CL18 apply warns of an override for a service that does not exist, with th
   const both = await applied({ overrides: [{ service: 'shop', config: {} }] }, 'apply --dry-run -f -', [serviceDoc('shop')])
   expect(both).toMatchObject({ code: 0, err: '' })
   const elsewhere = await applied({ overrides: [{ service: 'web', project: 'team', config: {} }] })
-  expect(elsewhere.err).toBe('warning: cluster/cluster-a: spec.overrides[0] names the Service web of project team, which does not exist\n')
+  expect(elsewhere.err).toEqual(naming('warning: cluster/cluster-a: spec.overrides[0] ', 'Service web of project team'))
 })
 
 test('CL18 apply warns of a dependency on a service that does not exist, with the nearest name', async () => {
@@ -62,9 +63,9 @@ test('CL18 apply warns of a dependency on a service that does not exist, with th
   expect([code, err.trimEnd().split('\n')]).toEqual([
     0,
     [
-      'warning: service/web: spec.dependsOn[1] names the Service cach of project default, which does not exist; did you mean "cache"?',
-      'warning: service/web: spec.dependsOn[2] names the Service cache of project team, which does not exist',
-      'warning: service/web: spec.dependsOn[4] names the Service weeb of project default, which does not exist',
+      naming('warning: service/web: spec.dependsOn[1] ', 'Service cach of project default', '"cache"'),
+      naming('warning: service/web: spec.dependsOn[2] ', 'Service cache of project team'),
+      naming('warning: service/web: spec.dependsOn[4] ', 'Service weeb of project default'),
     ],
   ])
 })

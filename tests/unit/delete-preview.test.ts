@@ -4,6 +4,7 @@ import type { StatusWrite } from '../../server/fleet/records.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
 import { runTestCli } from '../support/cli-run.ts'
+import { naming } from '../support/naming.ts'
 import { joinCluster, publishOne } from '../support/store-fixtures.ts'
 
 let admin: TestAdmin
@@ -83,11 +84,11 @@ test('CL5 a repository and a config that are in use: who uses them, and nothing 
     expect(await cli(`delete repository apps${yes}`)).toEqual({
       code: 1,
       out: '',
-      err: 'error: delete repository/apps: nothing was changed: service/api, service/web use it\nhint: Change or delete those first.\n',
+      err: naming('error: delete repository/apps: ', 'nothing was changed', 'service/api, service/web', 'hint: '),
     })
     const config = await cli(`delete config priv${yes}`)
     expect(config).toMatchObject({ code: 1, out: '' })
-    expect(config.err).toBe('error: delete config/priv: nothing was changed: service/web uses it\nhint: Change or delete that first.\n')
+    expect(config.err).toEqual(naming('error: delete config/priv: ', 'nothing was changed', 'service/web', 'hint: '))
   }
   await apply(web)
   expect((await cli('delete config priv')).err).toContain('LOST: password')

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { type OptionTable, parseAddress, readOptions } from '../../shared/runtime/options.ts'
+import { naming } from '../support/naming.ts'
 
 const table = {
   data: { type: 'text', help: 'Data folder.', required: true },
@@ -24,10 +25,10 @@ describe('readOptions', () => {
     expect(read).toEqual({
       kind: 'problems',
       problems: [
-        { path: '--data (SKERRY_DATA)', message: 'is required: Data folder.' },
-        { path: '--log-level (SKERRY_LOG_LEVEL)', message: 'expected one of debug, info, not "loud"' },
-        { path: '--join-token (SKERRY_JOIN_TOKEN)', message: 'expected one of x, not ***' },
-        { path: '--limit (SKERRY_LIMIT)', message: 'expected a whole number, not "-1"' },
+        { path: '--data (SKERRY_DATA)', message: naming('required') },
+        { path: '--log-level (SKERRY_LOG_LEVEL)', message: naming('debug, info', '"loud"') },
+        { path: '--join-token (SKERRY_JOIN_TOKEN)', message: naming('***') },
+        { path: '--limit (SKERRY_LIMIT)', message: naming('whole number', '"-1"') },
       ],
     })
   })
@@ -35,7 +36,7 @@ describe('readOptions', () => {
 
 test.each([
   ['100', []],
-  ['101', [{ path: '--limit (SKERRY_LIMIT)', message: 'expected a whole number up to 100, not "101"' }]],
+  ['101', [{ path: '--limit (SKERRY_LIMIT)', message: naming('whole number', 100, '"101"') }]],
 ])('a greatest number: %s', (limit, problems) => {
   const read = readOptions(table, { data: '/flag', limit }, {})
   expect<unknown>(read.kind === 'problems' ? read.problems : []).toEqual(problems)

@@ -5,6 +5,7 @@ import type { RepositoryReadTimes } from '../../server/ingest/read-times.ts'
 import { authorName } from '../../server/sources/git/text.ts'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
 import { runTestCli } from '../support/cli-run.ts'
+import { naming } from '../support/naming.ts'
 
 const FETCHED = { fetchedMs: 1, tag: null, error: null }
 let admin: TestAdmin
@@ -48,7 +49,7 @@ test('CL20 a read that fails, or does not end in time, is exit code 1; --no-wait
   const late = await cli('refresh repository apps --timeout 2s', async () => {
     admin.clock.nowMs += 500
   })
-  expect(late).toMatchObject({ code: 1, err: expect.stringContaining('was not read within 2s') })
+  expect(late).toMatchObject({ code: 1, err: naming('2s') })
   expect((await cli('refresh repository apps --no-wait')).code).toBe(0)
   expect(await cli('refresh repository nobody')).toMatchObject({ code: 1 })
   expect((await cli('refresh service web')).code).toBe(2)
@@ -70,7 +71,7 @@ test('RL8 describe and the API name the commit of a failed render and its author
   await admin.store.setRenderState(id, { ...(await admin.store.renderState(id)), generation: 1, error })
   const { out } = await cli('describe service web')
   expect(out).toMatch(/^Failed at: +c0ffee0011aa22 by Ana Example$/m)
-  expect(out).toContain('1 error in the manifests (commit c0ffee0011aa by Ana Example); no revision is published yet')
+  expect(out).toEqual(naming('1 error', 'commit c0ffee0011aa by Ana Example', 'no revision'))
   expect(JSON.parse((await cli('get service web -o json')).out).status.failedAt).toEqual(at)
 })
 

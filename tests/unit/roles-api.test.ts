@@ -1,6 +1,7 @@
 // Roles and bindings over the admin API: what they allow, who may give them, and who may ask.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
+import { naming } from '../support/naming.ts'
 import { joinCluster } from '../support/store-fixtures.ts'
 
 let admin: TestAdmin
@@ -99,7 +100,7 @@ test('AZ3 what a caller may not read does not exist for it; what it may read and
   expect([hidden.status, hidden.body]).toEqual([404, JSON.parse(JSON.stringify(absent.body).replaceAll('nothing', 'web'))])
   expect((await call('DELETE', 'pay', 'web')).status).toBe(404)
   const refused = await call('DELETE', 'shop', 'web')
-  expect(refused).toMatchObject({ status: 403, body: { detail: expect.stringContaining('delete Service web in project shop') } })
+  expect(refused).toMatchObject({ status: 403, body: { detail: naming('delete', 'Service web', 'project shop') } })
 })
 
 test('AZ2 a binding may be limited to services by the beginning of their names', async () => {
@@ -145,7 +146,7 @@ test('AZ5 secrets and their use are rights of their own', async () => {
   const using = { ...service, spec: { ...service.spec, configFrom: [{ name: 'keys' }] } }
   expect(JSON.stringify((await apply([using], headers)).body)).toContain('config:use Config keys')
   const waiting = { ...service, spec: { ...service.spec, dependsOn: [{ name: 'ledger', project: 'pay' }] } }
-  expect(JSON.stringify((await apply([waiting], headers)).body)).toContain('read Service ledger in project pay')
+  expect(JSON.stringify((await apply([waiting], headers)).body)).toEqual(naming('read', 'Service ledger', 'project pay'))
 })
 
 test('AZ6 nobody gives a right that they do not hold in all of the place', async () => {
@@ -223,7 +224,7 @@ test('AZ10 can-i names the binding that allows or what is missing; asking for ot
   expect((await ask(`${write}pay`, headers)).body).toMatchObject({
     allowed: false,
     by: null,
-    detail: expect.stringContaining('write Service web in project pay'),
+    detail: naming('write', 'Service web', 'project pay'),
   })
   await apply([binding('g', { role: 'viewer', subjects: [{ group: 'corp:devs' }], projects: ['pay'] })])
   const others = `verb=read&kind=Service&name=web&project=pay&asUser=a@b.c&asGroup=corp:devs`

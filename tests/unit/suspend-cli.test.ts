@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { SuspendAnswer } from '../../shared/model/suspension.ts'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
 import { runTestCli } from '../support/cli-run.ts'
+import { naming } from '../support/naming.ts'
 import { joinCluster } from '../support/store-fixtures.ts'
 
 let admin: TestAdmin
@@ -97,7 +98,7 @@ test('SU8 services, clusters and their descriptions say who suspended them and w
   await cli('suspend', 'web', '--reason', 'whole')
   expect(await status('service', 'web')).toMatchObject({
     reason: 'Suspended',
-    message: expect.stringContaining('suspended by admin since'),
+    message: naming('suspended', 'admin'),
   })
   expect((await cli('describe', 'service', 'web')).out).toMatch(
     /^Suspended: +default\/web, by admin 0s ago: whole; skerry resume web -p default$/m,

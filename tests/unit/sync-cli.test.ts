@@ -4,6 +4,7 @@ import type { SyncPlanView } from '../../shared/model/sync.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { createTestAdmin } from '../support/admin-app.ts'
 import { type CliSetup, runTestCli } from '../support/cli-run.ts'
+import { naming } from '../support/naming.ts'
 
 const none = { count: 0, names: [] }
 const online = { word: 'Online', lastSeenMs: 990_000 } as const
@@ -78,7 +79,7 @@ test('CL13 TG16 --dry-run shows for each cluster what would change, by name and 
     'In ship-1, aaaaaaaa to bbbbbbbb:\n  create ConfigMap web/new\n  change Deployment web/\\x1b[31mweb\n  change 299 more\n  prune ConfigMap web/old\n',
   )
   expect(out).toContain('In ship-2, nothing to bbbbbbbb:\n  create ConfigMap web/new\n')
-  expect(out).toContain('In ship-4, nothing to cccccccc: the objects of the previous revision are no longer stored')
+  expect(out).toMatch(/^In ship-4, nothing to cccccccc: \S/m)
   expect(JSON.parse((await run('web --dry-run -o json')).out)).toEqual(PLAN)
   expect(said).toEqual([])
 })
@@ -138,12 +139,12 @@ test.each([
 
 test('CL13 a service of auto has nothing that waits', async () => {
   const { run } = await fleet({ ...PLAN, mode: 'auto', clusters: [], changes: [] })
-  expect(await run('web --yes')).toMatchObject({ code: 0, err: expect.stringContaining('sync.mode of web is auto') })
+  expect(await run('web --yes')).toMatchObject({ code: 0, err: naming('sync.mode of web', 'auto') })
 })
 
 test('CL13 TG17 a revision that is no longer current is refused with the one that is', async () => {
   const { run } = await fleet({ ...PLAN, clusters: PLAN.clusters.map((cluster) => ({ ...cluster, digest: 'stale' })) })
-  expect(await run('web --yes')).toMatchObject({ code: 1, err: expect.stringContaining('shall have revision new now') })
+  expect(await run('web --yes')).toMatchObject({ code: 1, err: naming('revision new') })
 })
 
 test('CL13 the help tells what is compared, what a yes is for, and the exit codes', async () => {

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { workloadIdentity } from '../../server/access/oidc/workload.ts'
 import { type LyingIssuer, startLyingIssuer } from '../support/lying-issuer.ts'
+import { naming } from '../support/naming.ts'
 import { type SignInSite, startSignInSite } from '../support/sign-in-site.ts'
 
 let issuer: LyingIssuer
@@ -127,12 +128,16 @@ test.each([
 ] as const)('SI11 claims %j of %j: %p', (claims, given, expected) => {
   const matches = () => workloadIdentity({ sub: 's', ...given }, rule(claims as Record<string, string>))
   if (expected) expect(matches().name).toBe('ci')
-  else expect(matches).toThrow('no rule of w matches')
+  else expect(matches).toThrow(expect.objectContaining({ code: 'sign_in_refused', message: naming('no rule of w') }))
 })
 
 test('SI11 a name is made of claims, and none that could be taken for several', () => {
   const settings = rule({ r: 'a*' }, 'ci:{r}')
   expect(workloadIdentity({ sub: 's', r: 'ab' }, settings).name).toBe('ci:ab')
-  expect(() => workloadIdentity({ sub: 's', r: 'a b' }, settings)).toThrow('not produce a valid name')
-  expect(() => workloadIdentity({ sub: 's', r: 'a\nadmin' }, settings)).toThrow('not produce a valid name')
+  expect(() => workloadIdentity({ sub: 's', r: 'a b' }, settings)).toThrow(
+    expect.objectContaining({ code: 'sign_in_refused', message: naming('valid name') }),
+  )
+  expect(() => workloadIdentity({ sub: 's', r: 'a\nadmin' }, settings)).toThrow(
+    expect.objectContaining({ code: 'sign_in_refused', message: naming('valid name') }),
+  )
 })
