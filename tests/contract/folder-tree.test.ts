@@ -51,30 +51,26 @@ test('RH5 links inside the folder are what they lead to', async () => {
 })
 
 test.each<[string, () => void, RegExp]>([
-  [
-    'a link out of it',
-    () => symlinkSync('../../../secret.yaml', join(root, 'apps/web/x.yaml')),
-    /apps\/web\/x\.yaml is a link that leads out/,
-  ],
-  ['an absolute link', () => symlinkSync('/etc/hostname', join(root, 'apps/web/x.yaml')), /is a link that leads out/],
+  ['a link out of it', () => symlinkSync('../../../secret.yaml', join(root, 'apps/web/x.yaml')), /apps\/web\/x\.yaml .*leads out/],
+  ['an absolute link', () => symlinkSync('/etc/hostname', join(root, 'apps/web/x.yaml')), /leads out/],
   [
     'a link over a link out of it',
     () => [symlinkSync('../..', join(root, 'shared/up')), symlinkSync('../../shared/up/secret.yaml', join(root, 'apps/web/x.yaml'))],
     /leads out/,
   ],
-  ['a link to itself', () => symlinkSync('x.yaml', join(root, 'apps/web/x.yaml')), /is a circular link/],
-  ['a folder that holds itself', () => symlinkSync('..', join(root, 'apps/web/up')), /is a circular link/],
-  ['a link to nothing', () => symlinkSync('none', join(root, 'apps/web/x.yaml')), /is a broken link/],
-  ['a pipe', () => Bun.spawnSync(['mkfifo', join(root, 'apps/web/x.yaml')]), /is neither a file nor a folder/],
+  ['a link to itself', () => symlinkSync('x.yaml', join(root, 'apps/web/x.yaml')), /circular link/],
+  ['a folder that holds itself', () => symlinkSync('..', join(root, 'apps/web/up')), /circular link/],
+  ['a link to nothing', () => symlinkSync('none', join(root, 'apps/web/x.yaml')), /broken link/],
+  ['a pipe', () => Bun.spawnSync(['mkfifo', join(root, 'apps/web/x.yaml')]), /neither a file/],
   [
     'an LFS pointer',
     () => writeFileSync(join(root, 'apps/web/x.yaml'), 'version https://git-lfs.github.com/spec/v1\noid sha256:0\n'),
-    /x\.yaml is a Git LFS pointer/,
+    /x\.yaml .*Git LFS pointer/,
   ],
   [
     'a file past the limit',
     () => [writeFileSync(join(root, 'apps/web/x.yaml'), ''), truncateSync(join(root, 'apps/web/x.yaml'), SOURCE_FILE_BYTES_MAX + 1)],
-    /is larger than 16 MiB/,
+    /\b16 MiB/,
   ],
   [
     'more than all files may be',
@@ -83,7 +79,7 @@ test.each<[string, () => void, RegExp]>([
         writeFileSync(join(root, `apps/web/${n}`), '')
         return truncateSync(join(root, `apps/web/${n}`), SOURCE_FILE_BYTES_MAX)
       }),
-    /are larger than 64 MiB/,
+    /\b64 MiB/,
   ],
 ])('RH5 %s is refused by name', async (_, make, message) => {
   make()

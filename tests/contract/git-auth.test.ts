@@ -383,7 +383,10 @@ describe.skipIf(!sshIsThere)('ssh', () => {
 
   test('SO29 without the git program or ssh it is said which one is missing', async () => {
     const programs = gitDeps().programs
-    expect(await failureOf(kit.open({}, { programs: { ...programs, git: null } }).head())).toEqual(['git_program_missing', naming('git')])
+    expect(await failureOf(kit.open({}, { programs: { ...programs, git: null } }).head())).toEqual([
+      'git_program_missing',
+      naming('git program'),
+    ])
     expect(await failureOf(kit.open({}, { programs: { ...programs, ssh: null } }).head())).toEqual([
       'git_program_missing',
       naming('ssh program'),

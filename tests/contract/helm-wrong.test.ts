@@ -68,7 +68,7 @@ const WRONG: readonly Wrong[] = [
   {
     name: 'a function that helm has not',
     files: { 'templates/a.yaml': `${LINES}  a: {{ env "HOME" }}\n` },
-    expected: [{ path: 'charts/web/templates/a.yaml:5', message: /^helm has no function env/, excerpt: '  a: {{ env "HOME" }}' }],
+    expected: [{ path: 'charts/web/templates/a.yaml:5', message: /\bfunction env\b/, excerpt: '  a: {{ env "HOME" }}' }],
   },
   {
     name: 'what two templates render to is no YAML',
@@ -78,8 +78,8 @@ const WRONG: readonly Wrong[] = [
       'templates/c.yaml': OBJECT,
     },
     expected: [
-      { path: 'charts/web/templates/a.yaml:10', message: /^line \d+ of its output is not YAML: / },
-      { path: 'charts/web/templates/b.yaml:5', message: /^line 5 of its output is not YAML: /, excerpt: '  b: c: d' },
+      { path: 'charts/web/templates/a.yaml:10', message: /^line \d+ .*YAML: / },
+      { path: 'charts/web/templates/b.yaml:5', message: /^line 5 .*YAML: /, excerpt: '  b: c: d' },
     ],
   },
   {
@@ -145,11 +145,11 @@ const WRONG: readonly Wrong[] = [
     expected: [
       {
         path: 'charts/web/Chart.yaml',
-        message: /^the dependency a \(https:\/\/charts\.example\.com\) is not in charts\/; run `helm dependency build` and commit/,
+        message: /\ba \(https:\/\/charts\.example\.com\) .*`helm dependency build`/,
       },
-      { path: 'charts/web/Chart.yaml', message: /^the dependency b \(no repository\) is not in charts\/; run/ },
-      { path: 'charts/web/Chart.yaml', message: /^the dependency c .* leads outside the files/ },
-      { path: 'charts/web/Chart.yaml', message: /^the dependency d .* is not a chart: charts\/none\/Chart\.yaml/ },
+      { path: 'charts/web/Chart.yaml', message: /\bb \(no repository\) .*charts\// },
+      { path: 'charts/web/Chart.yaml', message: /\bdependency c .*outside/ },
+      { path: 'charts/web/Chart.yaml', message: /\bdependency d .*charts\/none\/Chart\.yaml/ },
     ],
   },
   {
@@ -158,7 +158,7 @@ const WRONG: readonly Wrong[] = [
     files: { 'Chart.lock': 'dependencies:\n  - {name: b, version: 1.2.3, repository: "https://charts.example.com"}\n' },
     charts: () => Promise.reject(new AppError('source_refused', { detail: 'no Repository has this URL' })),
     expected: [
-      { path: 'charts/web/Chart.yaml', message: /without a Chart\.lock its version must be exact/ },
+      { path: 'charts/web/Chart.yaml', message: /Chart\.lock .*exact/ },
       { path: 'charts/web/Chart.yaml', message: /cannot be fetched: no Repository has this URL; run/ },
     ],
   },
@@ -169,7 +169,7 @@ const WRONG: readonly Wrong[] = [
     expected: [
       {
         path: 'charts/web/Chart.yaml',
-        message: /^the dependency lib needs version 1\.x, but charts\/ has 2\.0\.0, which helm would ignore/,
+        message: /\bdependency lib .*\b1\.x.* 2\.0\.0/,
       },
     ],
   },
@@ -194,12 +194,12 @@ const WRONG: readonly Wrong[] = [
       ],
     },
     expected: [
-      { path: '$other/x.yaml', message: /no source has the name other/ },
-      { path: '../../../out.yaml', message: /must be inside its source/ },
-      { path: '/etc/passwd', message: /must be inside its source/ },
+      { path: '$other/x.yaml', message: /\bname other\b/ },
+      { path: '../../../out.yaml', message: /\binside\b/ },
+      { path: '/etc/passwd', message: /\binside\b/ },
       { path: 'broken.yaml:2:4', message: /./ },
-      { path: 'charts/web/none.yaml', message: /values file not found/ },
-      { path: 'list.yaml:1', message: 'expected a mapping of names to values' },
+      { path: 'charts/web/none.yaml', message: /not found/ },
+      { path: 'list.yaml:1', message: /mapping/ },
       { path: 'twice.yaml:2:1', message: /appears twice/ },
     ],
   },
@@ -222,8 +222,8 @@ const WRONG: readonly Wrong[] = [
     expected: [
       { path: 'Config none, values', message: /^no Config none has values; / },
       { path: 'Config shared, number', message: /expected a mapping/ },
-      { path: 'Config shared, secret:1:6', message: 'the integer … is beyond 2^53 and would lose digits; quote it if it is text' },
-      { path: 'Config shared, secret:3:1', message: 'the key … appears twice in one mapping' },
+      { path: 'Config shared, secret:1:6', message: /^(?!.*12345678901234567).*… .*2\^53/ },
+      { path: 'Config shared, secret:3:1', message: /^(?!.*hunter2).*key … .*twice/ },
       { path: 'Config shared, text:1:4', message: /./ },
       { path: 'charts/web/Chart.yaml', message: /the dependency a \(alias:here\)/ },
       { path: 'render.helm.values.deep.0.x', message: /\{% raw %\}/ },

@@ -33,8 +33,8 @@ const CASES: readonly Case[] = [
       'b/cm.yaml.liquid': CM,
     },
     problems: [
-      ['b/kustomization.yaml.liquid', 'also exists as b/kustomization.yaml', 'keep one of the two'],
-      ['b/cm.yaml.liquid', 'also exists as b/cm.yaml'],
+      ['b/kustomization.yaml.liquid', 'b/kustomization.yaml'],
+      ['b/cm.yaml.liquid', 'b/cm.yaml'],
     ],
   },
   {
@@ -47,8 +47,8 @@ const CASES: readonly Case[] = [
     problems: [
       ['b/kustomization.yaml:3', 'missing.yaml'],
       ['b/kustomization.yaml:4', '../other'],
-      ['b/kustomization.yaml:5', 'github.com/x/y//z', 'put a copy into the repository'],
-      ['b/kustomization.yaml:6', 'https://h/x', 'put a copy into the repository'],
+      ['b/kustomization.yaml:5', 'github.com/x/y//z', 'copy'],
+      ['b/kustomization.yaml:6', 'https://h/x', 'copy'],
       ['b/kustomization.yaml:8', 'patches[].path', 'p.yaml'],
       ['b/kustomization.yaml:11', 'nix.conf'],
       ['b/kustomization.yaml:13', 'no.env'],
@@ -64,12 +64,12 @@ const CASES: readonly Case[] = [
       'g/g.yaml': 'apiVersion: builtin\nkind: ConfigMapGenerator\nmetadata: {name: a}\nFiles: [x=https://h/f]\n',
     },
     problems: [
-      ['b/kustomization.yaml:1', 'field Resources is misspelled; write resources'],
-      ['b/kustomization.yaml:9', 'field Path is misspelled; write path'],
-      ['b/kustomization.yaml:12', 'field patH is misspelled; write path'],
-      ['b/kustomization.yaml:6', 'https://h/c', 'put a copy into the repository'],
-      ['b/kustomization.yaml:4', 'https://h/b', 'put a copy into the repository'],
-      ['g/g.yaml:1', 'https://h/f', 'put a copy into the repository'],
+      ['b/kustomization.yaml:1', 'field Resources', 'write resources'],
+      ['b/kustomization.yaml:9', 'field Path', 'write path'],
+      ['b/kustomization.yaml:12', 'field patH', 'write path'],
+      ['b/kustomization.yaml:6', 'https://h/c', 'copy'],
+      ['b/kustomization.yaml:4', 'https://h/b', 'copy'],
+      ['g/g.yaml:1', 'https://h/f', 'copy'],
     ],
   },
   {
@@ -121,7 +121,7 @@ const CASES: readonly Case[] = [
       ...{ 'b/kustomization.yaml': 'resources: [cm.yaml, ../c]\n', 'b/cm.yaml': CM },
       ...{ 'c/kustomization.yaml': 'resources: [cm.yaml]\n', 'c/cm.yaml': CM },
     },
-    problems: [['c/cm.yaml:1:1', 'ConfigMap a is also in b/cm.yaml:1:1']],
+    problems: [['c/cm.yaml:1:1', 'ConfigMap a', 'b/cm.yaml:1:1']],
   },
   {
     name: 'KU5 files outside of the folder',
@@ -138,8 +138,8 @@ const CASES: readonly Case[] = [
     name: 'KU5 out of the tree',
     files: { 'b/kustomization.yaml': 'resources:\n- ../../etc\n- /etc/passwd\n' },
     problems: [
-      ['b/kustomization.yaml:2', 'leads outside the repository'],
-      ['b/kustomization.yaml:3', 'leads outside the repository'],
+      ['b/kustomization.yaml:2', 'outside'],
+      ['b/kustomization.yaml:3', 'outside'],
     ],
   },
   {

@@ -180,12 +180,12 @@ test('SO19 an error page that breaks off is no part of a layer', async () => {
 })
 
 test.each([
-  ['x\\..\\..\\team-b\\secret', '1.0.0', 'is not a valid chart name'],
-  ['x/%2e%2e/%2e%2e/team-b/secret', '1.0.0', 'is not a valid chart name'],
-  ['../../api/v2.0/users', 'a?b#', 'is not a valid chart name'],
-  ['..', '1.0.0', 'is not a valid chart name'],
-  ['common', '../../../team-b/secret/manifests/1', 'is not a valid tag'],
-  ['common', 'a?b#', 'is not a valid tag'],
+  ['x\\..\\..\\team-b\\secret', '1.0.0', 'chart name'],
+  ['x/%2e%2e/%2e%2e/team-b/secret', '1.0.0', 'chart name'],
+  ['../../api/v2.0/users', 'a?b#', 'chart name'],
+  ['..', '1.0.0', 'chart name'],
+  ['common', '../../../team-b/secret/manifests/1', 'valid tag'],
+  ['common', 'a?b#', 'valid tag'],
 ])('SO20 a dependency %p %p is refused before anything is asked', async (name, version, detail) => {
   const { seen, source } = world(() => new Response('', { status: 404 }), { secrets: { username: 'u', password: 'p' } })
   const said = await refusal(source().chart?.('oci://reg.example/team-a', name, version))

@@ -64,21 +64,17 @@ test('IR5 without a key and without --checksums-only nothing is said to be good'
 const [DEB, DOCS] = Object.keys(FILES) as [string, string]
 const without = (name: string): TarEntry[] => entriesOf().filter((entry) => entry.name !== name)
 test.each<[what: string, entries: () => TarEntry[], problem: RegExp]>([
-  [
-    'a file that was changed',
-    () => entriesOf({ ...FILES, [DEB]: 'another' }, signer, sumsOf(FILES)),
-    /amd64\.deb is damaged or was changed/,
-  ],
-  ['a file that is missing', () => without(DOCS), /docs.* is missing/],
-  ['a file that nobody signed', () => [...entriesOf(), fileEntry('extra.sh', bytes('rm'))], /extra\.sh is not in SHA256SUMS/],
+  ['a file that was changed', () => entriesOf({ ...FILES, [DEB]: 'another' }, signer, sumsOf(FILES)), /amd64\.deb .*changed/],
+  ['a file that is missing', () => without(DOCS), /docs.* missing/],
+  ['a file that nobody signed', () => [...entriesOf(), fileEntry('extra.sh', bytes('rm'))], /extra\.sh .*SHA256SUMS/],
   [
     'a file that is named like the bundle',
     () => [...entriesOf(), fileEntry('skerry-airgap_0.1.0.sh', bytes('rm'))],
-    /airgap_0\.1\.0\.sh is not in/,
+    /airgap_0\.1\.0\.sh .*not in/,
   ],
-  ['another key', () => entriesOf(FILES, openSigner(undefined, undefined)), /not a signature of this key/],
+  ['another key', () => entriesOf(FILES, openSigner(undefined, undefined)), /signature of this key/],
   ['no signature', () => without('SHA256SUMS.sig'), /SHA256SUMS\.sig is missing/],
-  ['no checksums', () => without('SHA256SUMS'), /no bundle of Skerry/],
+  ['no checksums', () => without('SHA256SUMS'), /no bundle/],
   ['a line that is no checksum', () => entriesOf(FILES, signer, bytes('hello\n')), /no checksum: "hello"/],
 ])('IR5 %s is a problem with exit code 1', async (_, entries, problem) => {
   const { code, problems } = await verify(bundleOf(entries()))
@@ -91,7 +87,7 @@ test.each<[what: string, make: (path: string) => void, message: string]>([
   ['with a folder', (path) => writeTar(path, [folderEntry('folder'), ...entriesOf()], 0), 'no plain file'],
   ['with a path that leads elsewhere', (path) => writeTar(path, [fileEntry('../evil', bytes('x'))], 0), 'no plain file'],
   ['with a link', (path) => writeTar(path, [{ ...fileEntry('evil', bytes('')), type: '2', link: '/etc/passwd' }], 0), 'no plain file'],
-  ['with a file twice', (path) => writeTar(path, [...entriesOf(), fileEntry(DEB, bytes('x'))], 0), 'is in it twice'],
+  ['with a file twice', (path) => writeTar(path, [...entriesOf(), fileEntry(DEB, bytes('x'))], 0), 'twice'],
   [
     'with 1,001 files',
     (path) =>
@@ -100,9 +96,9 @@ test.each<[what: string, make: (path: string) => void, message: string]>([
         Array.from({ length: 1_001 }, (_, n) => fileEntry(`f${n}`, bytes('x'))),
         0,
       ),
-    'more than 1000 files',
+    '1000 files',
   ],
-  ['with large checksums', (path) => writeTar(path, [fileEntry('SHA256SUMS', new Uint8Array(1_048_577))], 0), 'at most 1048576'],
+  ['with large checksums', (path) => writeTar(path, [fileEntry('SHA256SUMS', new Uint8Array(1_048_577))], 0), '1048576'],
 ])('IR5 an archive %s is refused', async (_, make, message) => {
   const path = bundleOf(entriesOf())
   make(path)
@@ -121,7 +117,7 @@ test.each([
   [
     'a private key',
     () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
-    'expected a public key',
+    'public key',
   ],
   [
     'a key of another kind',

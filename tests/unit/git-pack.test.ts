@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { deflateSync } from 'node:zlib'
 import { checkPack, PACK_OBJECT_BYTES_MAX } from '../../server/sources/git/pack-check.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import { naming } from '../support/naming.ts'
 
 const varint = (value: number): number[] => (value < 128 ? [value] : [(value % 128) + 128, ...varint(Math.floor(value / 128))])
 const headOf = (type: number, size: number): number[] =>
@@ -28,25 +29,17 @@ test.each([
   [
     'a file and deltas of both kinds',
     pack(object(3, Buffer.from('abc')), object(OFS[0], delta(3), [15]), object(7, delta(3), Array(20).fill(1))),
-    'good',
+    ['good'],
   ],
-  ['a file of the most that is taken', pack(object(3, Buffer.alloc(PACK_OBJECT_BYTES_MAX))), 'good'],
-  ['one byte more', pack(object(3, Buffer.alloc(PACK_OBJECT_BYTES_MAX + 1))), 'the repository has a file of more than 128 MiB'],
-  [
-    'more than it says',
-    pack(Buffer.concat([Buffer.from([0x31]), deflateSync(Buffer.alloc(PACK_OBJECT_BYTES_MAX + 1))])),
-    'the repository has a file of more than 128 MiB',
-  ],
-  ['a delta that makes the most', pack(object(3, Buffer.from('abc')), object(6, delta(PACK_OBJECT_BYTES_MAX), [15])), 'good'],
-  [
-    'a delta that makes one byte more',
-    pack(object(3, Buffer.from('abc')), object(6, delta(PACK_OBJECT_BYTES_MAX + 1), [15])),
-    'the repository has a file of more than 128 MiB',
-  ],
+  ['a file of the most that is taken', pack(object(3, Buffer.alloc(PACK_OBJECT_BYTES_MAX))), ['good']],
+  ['one byte more', pack(object(3, Buffer.alloc(PACK_OBJECT_BYTES_MAX + 1))), ['128 MiB']],
+  ['more than it says', pack(Buffer.concat([Buffer.from([0x31]), deflateSync(Buffer.alloc(PACK_OBJECT_BYTES_MAX + 1))])), ['128 MiB']],
+  ['a delta that makes the most', pack(object(3, Buffer.from('abc')), object(6, delta(PACK_OBJECT_BYTES_MAX), [15])), ['good']],
+  ['a delta that makes one byte more', pack(object(3, Buffer.from('abc')), object(6, delta(PACK_OBJECT_BYTES_MAX + 1), [15])), ['128 MiB']],
   [
     'deltas that make too much together',
     pack(object(3, Buffer.from('abc')), ...Array.from({ length: 257 }, () => object(6, delta(PACK_OBJECT_BYTES_MAX), [15]))),
-    'the repository has more than 32 GiB of files and folders in its history',
+    ['32 GiB'],
   ],
-  ['what is no pack', Buffer.from('PACK\0\0\0\x02\0\0\0\x01garbage'), 'the Git server sent a damaged pack'],
-])('SO39 a pack with %s', async (_, bytes, expected) => expect(await outcome(bytes)).toBe(expected))
+  ['what is no pack', Buffer.from('PACK\0\0\0\x02\0\0\0\x01garbage'), ['damaged pack']],
+])('SO39 a pack with %s', async (_, bytes, expected) => expect(await outcome(bytes)).toEqual(naming(...expected)))

@@ -64,24 +64,24 @@ test.each([
 
 const BOMB = `a: &a [x,x,x,x,x,x,x,x,x]\n${[...'bcdefghi'].map((name, n) => `${name}: &${name} [${Array(9).fill(`*${'abcdefgh'[n]}`).join()}]`).join('\n')}\n`
 test.each([
-  ['a page of a web server', '<!DOCTYPE html>\n<html><body>Sign in</body></html>', 'the index is refused: '],
-  ['nothing', '', 'the index is refused: it has no entries'],
-  ['no entries', 'apiVersion: v1\n', 'the index is refused: it has no entries'],
-  ['cut JSON', '{"entries": {', 'the index is refused: it is not JSON'],
-  ['JSON of another form', '{"entries": 7}', 'the index is refused: it has no entries'],
-  ['an alias bomb', `${BOMB}entries: {shop: [*i]}\n`, 'the index is refused: '],
+  ['a page of a web server', '<!DOCTYPE html>\n<html><body>Sign in</body></html>', /^the index /],
+  ['nothing', '', /^the index .*no entries/],
+  ['no entries', 'apiVersion: v1\n', /^the index .*no entries/],
+  ['cut JSON', '{"entries": {', /^the index .*JSON/],
+  ['JSON of another form', '{"entries": 7}', /^the index .*no entries/],
+  ['an alias bomb', `${BOMB}entries: {shop: [*i]}\n`, /^the index /],
   [
     'an alias bomb between entries',
     indexOf(`  - urls: &a [x,x]\n    version: 1.0.0\n`, '  - urls: *a\n    version: 1.0.1\n'),
-    'read: shop',
+    /^read: shop/,
   ],
   [
     'another form that is large',
     `entries:\n  shop:\n${'  - {version: 1.0.0, urls: [x]}\n'.repeat(70_000)}`,
-    'the index is refused: it does not have the format of `helm repo index`, and is larger than 2 MiB',
+    /^the index .*`helm repo index`.* 2 MiB/,
   ],
-  ['two documents', `${indexOf(entry('1.0.0'))}---\n${indexOf(entry('1.0.0'))}`, 'read: shop'],
-] as const)('SO12 refused or read: %s', async (_, text, expected) => expect(await refusal(text)).toStartWith(expected))
+  ['two documents', `${indexOf(entry('1.0.0'))}---\n${indexOf(entry('1.0.0'))}`, /^read: shop/],
+] as const)('SO12 refused or read: %s', async (_, text, expected) => expect(await refusal(text)).toMatch(expected))
 
 test('SO12 more than 100,000 versions are refused', async () => {
   const items = (count: number) => Array.from({ length: count }, (_, n) => `  - version: 1.0.${n}\n    urls: [x]\n`).join('')

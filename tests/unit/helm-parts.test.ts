@@ -201,7 +201,7 @@ describe('HM6 what helm says', () => {
       'env',
       'Error: parse error at (c/templates/x.yaml:7): function "env" not defined\n',
       place('c/templates/x.yaml', 7, null),
-      'helm has no function env: charts read no environment; give it as a value',
+      naming('function env'),
     ],
     [
       'helm 3, through a helper',
@@ -237,13 +237,13 @@ describe('HM6 what helm says', () => {
       'YAML',
       'Error: YAML parse error on c/templates/x.yaml: error converting YAML to JSON: yaml: line 7: found unexpected end of stream\n',
       place('c/templates/x.yaml', null, null),
-      'line 7 of a document in its output is not YAML: found unexpected end of stream',
+      naming('line 7', 'YAML: found unexpected end of stream'),
     ],
     [
       'a value in a YAML error',
       'Error: YAML parse error on c/templates/x.yaml: error unmarshaling JSON: cannot unmarshal !!str `hunter2` into map\n',
       place('c/templates/x.yaml', null, null),
-      'its output is not YAML: error unmarshaling JSON: cannot unmarshal !!str … into map',
+      expect.stringMatching(/YAML: .* !!str … into map$/),
     ],
     [
       'values.yaml',

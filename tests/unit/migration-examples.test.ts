@@ -9,6 +9,7 @@ import { checkPatchesHere } from '../../server/render/patch/patches.ts'
 import { explainIssues } from '../../shared/model/explain.ts'
 import { applicableSchema } from '../../shared/model/resources.ts'
 import { createTestAdmin } from '../support/admin-app.ts'
+import { naming } from '../support/naming.ts'
 import { joinCluster } from '../support/store-fixtures.ts'
 
 const FOLDER = join(import.meta.dir, '../fixtures/migration')
@@ -33,59 +34,35 @@ test.each(EXAMPLES)('AP4 CG2 %s is applied as it is, and shows none of its secre
 
 const service = (spec: Record<string, unknown>) => ({ kind: 'Service', metadata: { name: 'a' }, spec: { source: { repository: 'r', path: 'p' }, targets: { selector: {} }, ...spec } }) // biome-ignore format: short
 const repository = (spec: Record<string, unknown>) => ({ kind: 'Repository', metadata: { name: 'a' }, spec })
-test.each<[string, Record<string, unknown>, string]>([
-  [
-    'valuesFile',
-    service({ render: { helm: { valuesFile: [] } } }),
-    'spec.render.helm.valuesFile: unknown field; did you mean "valuesFiles"?',
-  ],
-  ['overides', service({ overides: [] }), 'spec.overides: unknown field; did you mean "overrides"?'],
-  [
-    'selektor',
-    service({ overrides: [{ selector: {}, selektor: {} }] }),
-    'spec.overrides[0].selektor: unknown field; did you mean "selector"?',
-  ],
+test.each<[string, Record<string, unknown>, string[]]>([
+  ['valuesFile', service({ render: { helm: { valuesFile: [] } } }), ['spec.render.helm.valuesFile: ', '"valuesFiles"?']],
+  ['overides', service({ overides: [] }), ['spec.overides: ', '"overrides"?']],
+  ['selektor', service({ overrides: [{ selector: {}, selektor: {} }] }), ['spec.overrides[0].selektor: ', '"selector"?']],
   [
     'labelSelektor',
     service({ render: { patches: [{ target: { labelSelektor: 'a' }, patch: {} }] } }),
-    'spec.render.patches[0].target.labelSelektor: unknown field; did you mean "labelSelector"?',
+    ['spec.render.patches[0].target.labelSelektor: ', '"labelSelector"?'],
   ],
-  [
-    'kustomise',
-    service({ render: { type: 'kustomise' } }),
-    'spec.render.type: expected "auto" or "raw" or "helm" or "kustomize" or "typescript" or "exec"; did you mean "kustomize"?',
-  ],
+  ['kustomise', service({ render: { type: 'kustomise' } }), ['spec.render.type: ', '"auto"', '"exec"', '"kustomize"?']],
   [
     'fileOnly',
     { ...service({}), spec: { sources: [{ repository: 'r', path: 'p', fileOnly: true }], targets: { selector: {} } } },
-    'spec.sources[0].fileOnly: unknown field; did you mean "filesOnly"?',
+    ['spec.sources[0].fileOnly: ', '"filesOnly"?'],
   ],
-  ['semvr', repository({ git: { url: 'https://git.example/a', semvr: '^1' } }), 'spec.git.semvr: unknown field; did you mean "semver"?'],
+  ['semvr', repository({ git: { url: 'https://git.example/a', semvr: '^1' } }), ['spec.git.semvr: ', '"semver"?']],
   [
     'secretref',
     repository({ helm: { url: 'https://a.example', auth: { secretref: 'a' } } }),
-    'spec.helm.auth.secretref: unknown field; did you mean "secretRef"?',
+    ['spec.helm.auth.secretref: ', '"secretRef"?'],
   ],
-  [
-    'secret',
-    { kind: 'Config', metadata: { name: 'a' }, spec: { secret: { a: 'hunter2' } } },
-    'spec.secret: unknown field; did you mean "secrets"?',
-  ],
-  ['no place', repository({}), 'spec: expected one of git, helm and oci'],
-  [
-    'chart and path',
-    service({ source: { repository: 'r', path: 'p', chart: 'c' } }),
-    'spec.source: expected a path, or the chart of a Helm repository',
-  ],
-  [
-    'a password in a URL',
-    repository({ git: { url: 'https://me:hunter2@git.example/a' } }),
-    'spec.git.url: must not contain a user name or password, because readers of the spec would see them',
-  ],
+  ['secret', { kind: 'Config', metadata: { name: 'a' }, spec: { secret: { a: 'hunter2' } } }, ['spec.secret: ', '"secrets"?']],
+  ['no place', repository({}), ['spec: ', 'git, helm and oci']],
+  ['chart and path', service({ source: { repository: 'r', path: 'p', chart: 'c' } }), ['spec.source: ', 'path', 'chart']],
+  ['a password in a URL', repository({ git: { url: 'https://me:hunter2@git.example/a' } }), ['spec.git.url: ', 'password']],
 ])('AP4 %s is told with its place and the nearest right name, and no value', (_, resource, expected) => {
   const input = { apiVersion: 'skerry.dev/v1', ...resource }
   const read = applicableSchema.safeParse(input)
   const told = read.success ? [] : explainIssues(applicableSchema, input, read.error).map(({ path, message }) => `${path}: ${message}`)
-  expect(told).toContain(expected)
+  expect(told).toContainEqual(naming(...expected))
   expect(told.join()).not.toContain('hunter2')
 })

@@ -27,7 +27,7 @@ const met = (target: Patch['target'], found = FOUND) => {
   if (result.kind === 'failed') return result.problems.map(({ path, message }) => `${path}: ${message}`)
   return result.found.flatMap(({ object: { kind, metadata } }) => (metadata.labels?.['met'] === 'yes' ? [`${kind} ${metadata.name}`] : []))
 }
-const NONE = ['spec.render.patches[0]: matches no object: correct its target, or remove the patch']
+const NONE = [naming('spec.render.patches[0]: ', 'no object')]
 
 test.each<[string, Patch['target'], string[]]>([
   ['a kind', { kind: 'Deployment' }, ['Deployment web', 'Deployment worker']],
@@ -51,17 +51,17 @@ test.each<[string, Patch['target'], string[]]>([
 describe('PT5 what is wrong is told by the path of the patch', () => {
   const TARGET = { kind: 'ConfigMap' }
   test.each<[string, Patch, RegExp]>([
-    ['a pattern', { target: { name: '(' }, patch: MARK }, /^target\.name: "\)" is missing/],
+    ['a pattern', { target: { name: '(' }, patch: MARK }, /^target\.name: .*"\)"/],
     ['a selector', { target: { labelSelector: 'a=b=c' }, patch: MARK }, /^target\.labelSelector: expected key=value/],
-    ['a JSON patch without a target', { patch: [{ op: 'remove', path: '/data' }] }, /^a JSON patch needs a target/],
-    ['a patch of nobody', { patch: MARK }, /^expected a target, or apiVersion, kind and metadata\.name/],
+    ['a JSON patch without a target', { patch: [{ op: 'remove', path: '/data' }] }, /JSON patch .*target/],
+    ['a patch of nobody', { patch: MARK }, /target, .*apiVersion, kind and metadata\.name/],
     ['a text that is no YAML', { target: TARGET, patch: 'a: b: c' }, /^line 1: /],
-    ['an empty text', { target: TARGET, patch: '# nothing\n' }, /^has no patch/],
-    ['a text that is a text', { target: TARGET, patch: 'hello' }, /^expected a list of operations/],
+    ['an empty text', { target: TARGET, patch: '# nothing\n' }, /no patch/],
+    ['a text that is a text', { target: TARGET, patch: 'hello' }, /list of operations/],
     ['an operation that is none', { target: TARGET, patch: '[{op: jump, path: /a}]' }, /^\[0\]\.op: expected "add"/],
-    ['add without a value', { target: TARGET, patch: [{ op: 'add', path: '/a' }] }, /^\[0\] add needs a value/],
-    ['move without from', { target: TARGET, patch: [{ op: 'move', path: '/a' }] }, /^\[0\] move needs from/],
-    ['a prototype', { target: TARGET, patch: [{ op: 'add', path: '/metadata/__proto__/x', value: 1 }] }, /__proto__ is not a field/],
+    ['add without a value', { target: TARGET, patch: [{ op: 'add', path: '/a' }] }, /^\[0\] add .*value/],
+    ['move without from', { target: TARGET, patch: [{ op: 'move', path: '/a' }] }, /^\[0\] move .*from/],
+    ['a prototype', { target: TARGET, patch: [{ op: 'add', path: '/metadata/__proto__/x', value: 1 }] }, /__proto__/],
     ['a prototype in a text', { target: TARGET, patch: 'metadata: {__proto__: {x: 1}}' }, /__proto__/],
   ])('%s, also before there is an object', (_, patch, message) => {
     const fine: Patch = { target: TARGET, patch: MARK }
@@ -75,25 +75,25 @@ describe('PT5 what is wrong is told by the path of the patch', () => {
   })
 
   test.each<[string, Patch['patch'], RegExp]>([
-    ['a pointer to nothing', [{ op: 'remove', path: '/data/x' }], /^ConfigMap web: \[0\] remove \/data\/x: no value at \/data/],
-    ['a test that fails', [{ op: 'test', path: '/kind', value: 'x' }], /^ConfigMap web: \[0\] test \/kind: the value differs/],
-    ['no pointer', [{ op: 'add', path: 'data', value: {} }], /expected a pointer such as/],
-    ['a bad escape', [{ op: 'add', path: '/da~2ta', value: {} }], /"~" is written ~0/],
+    ['a pointer to nothing', [{ op: 'remove', path: '/data/x' }], /^ConfigMap web: \[0\] remove \/data\/x: .*\/data/],
+    ['a test that fails', [{ op: 'test', path: '/kind', value: 'x' }], /^ConfigMap web: \[0\] test \/kind: /],
+    ['no pointer', [{ op: 'add', path: 'data', value: {} }], /pointer/],
+    ['a bad escape', [{ op: 'add', path: '/da~2ta', value: {} }], /~0/],
     ['the whole object', [{ op: 'remove', path: '' }], /cannot be removed/],
-    ['into itself', [{ op: 'move', from: '/metadata', path: '/metadata/x' }], /cannot be moved into itself/],
-    ['no object is left', [{ op: 'remove', path: '/kind' }], /the result is not an object/],
-    ['a name with a slash', [{ op: 'replace', path: '/metadata/name', value: 'a/b' }], /not an object: metadata.name is not/],
-    ['no name', [{ op: 'remove', path: '/metadata/name' }], /not an object: metadata.name is not/],
+    ['into itself', [{ op: 'move', from: '/metadata', path: '/metadata/x' }], /into itself/],
+    ['no object is left', [{ op: 'remove', path: '/kind' }], /not an object/],
+    ['a name with a slash', [{ op: 'replace', path: '/metadata/name', value: 'a/b' }], /not an object: .*metadata\.name/],
+    ['no name', [{ op: 'remove', path: '/metadata/name' }], /not an object: .*metadata\.name/],
     [
       'a name made anew each time',
       [{ op: 'move', from: '/metadata/name', path: '/metadata/generateName' }],
-      /not an object: generateName is for hooks only/,
+      /not an object: .*generateName/,
     ],
-    ['an empty name', [{ op: 'replace', path: '/metadata/name', value: '' }], /not an object: metadata.name is not/],
-    ['a namespace that is none', [{ op: 'add', path: '/metadata/namespace', value: 'a/b' }], /not an object: metadata.namespace is not/],
-    ['a kind that', [{ op: 'replace', path: '/kind', value: 'a/b' }], /not an object: kind is not/],
-    ['an apiVersion that leads elsewhere', [{ op: 'replace', path: '/apiVersion', value: '../../v1' }], /not an object: apiVersion is not/],
-    ['labels that are no texts', { metadata: { labels: { a: 1 } } }, /the result is not an object/],
+    ['an empty name', [{ op: 'replace', path: '/metadata/name', value: '' }], /not an object: .*metadata\.name/],
+    ['a namespace that is none', [{ op: 'add', path: '/metadata/namespace', value: 'a/b' }], /not an object: .*metadata\.namespace/],
+    ['a kind that', [{ op: 'replace', path: '/kind', value: 'a/b' }], /not an object: .*kind/],
+    ['an apiVersion that leads elsewhere', [{ op: 'replace', path: '/apiVersion', value: '../../v1' }], /not an object: .*apiVersion/],
+    ['labels that are no texts', { metadata: { labels: { a: 1 } } }, /not an object/],
   ])('%s', (_, patch, message) => {
     const result = applyPatches(FOUND, [{ target: TARGET, patch }], 'spec.render.patches')
     expect(result).toEqual({ kind: 'failed', problems: [{ path: 'spec.render.patches[0]', message: expect.stringMatching(message) }] })
@@ -120,7 +120,9 @@ test('PT6 without a target a strategic patch is of the object that it names; wit
   }
   expect(run({ patch: named })).toEqual(['ConfigMap web'])
   expect(run({ patch: { ...named, metadata: { ...named.metadata, namespace: 'shop' } } })).toEqual(['ConfigMap web'])
-  expect(run({ patch: { ...named, metadata: { ...named.metadata, namespace: 'other' } } })).toMatchObject([{ message: NONE[0]?.slice(24) }])
+  expect(run({ patch: { ...named, metadata: { ...named.metadata, namespace: 'other' } } })).toMatchObject([
+    { message: naming('no object') },
+  ])
   expect(run({ target: { kind: 'Deployment' }, patch: named })).toEqual(['Deployment web', 'Deployment worker'])
 })
 

@@ -336,14 +336,10 @@ describe('RD11 a path that is a template', () => {
   })
 
   test.each([
-    [
-      'one that leads out',
-      '{{ cluster.name | replace: "oslo", "../other" }}',
-      /^source\.path: the template of this path must result in a relative path/,
-    ],
-    ['an absolute one', '{{ cluster.name | prepend: "/" }}', /^source\.path: the template of this path must result in a relative path/],
-    ['nothing', '{{ cluster.name | remove: "oslo" }}', /^source\.path: the template of this name results in nothing/],
-    ['a name that is not there', 'sites/{{ cluster.nmae }}', /^source\.path.* unknown name cluster\.nmae; did you mean cluster\.name\?/],
+    ['one that leads out', '{{ cluster.name | replace: "oslo", "../other" }}', /^source\.path: .*relative path/],
+    ['an absolute one', '{{ cluster.name | prepend: "/" }}', /^source\.path: .*relative path/],
+    ['nothing', '{{ cluster.name | remove: "oslo" }}', /^source\.path: .*nothing/],
+    ['a name that is not there', 'sites/{{ cluster.nmae }}', /^source\.path.* cluster\.nmae; .*cluster\.name\?/],
     ['what is no template', 'sites/{{ cluster.name', /^source\.path/],
   ] as const)('%s is told with the field', async (_, root, told) => {
     const found = await problems(placed(root))

@@ -59,31 +59,28 @@ describe('what is refused', () => {
     'apiVersion: skerry.dev/v1\nkind: Service\nmetadata: {name: web}\nspec:\n  source: {repository: apps, path: web}\n  targets: {selector: {matchLabels: {env: prod}}}\n'
   // Line 7 is the first of these.
   test.each([
-    ['  sync:\n    mode: manul\n', 'fleet.yaml:8: spec.sync.mode: expected "auto" or "manual"; did you mean "manual"?'],
-    ['  sync:\n    waitForHelth: false\n', 'fleet.yaml:8: spec.sync.waitForHelth: unknown field; did you mean "waitForHealth"?'],
-    ['  sync:\n    waitForHealth: "no"\n', 'fleet.yaml:8: spec.sync.waitForHealth: expected boolean'],
-    ['  sync:\n    driftAdditions: reprt\n', 'spec.sync.driftAdditions: expected "ignore" or "report"; did you mean "report"?'],
-    ['  sync:\n    serviceAccount: a/b/c\n', 'spec.sync.serviceAccount: expected the name of a ServiceAccount, or namespace/name'],
-    ['  sync:\n    namespaceLabels: {env: [a]}\n', 'spec.sync.namespaceLabels.env: expected string'],
-    ['  sync:\n    namespaceAnnotations: [a]\n', 'fleet.yaml:8: spec.sync.namespaceAnnotations: expected map'],
-    ['  sync:\n    deleteNamespace: 1\n', 'spec.sync.deleteNamespace: expected boolean'],
-    ['  ignore:\n  - kind: Deployment\n', 'fleet.yaml:8: spec.ignore[0]: expected jsonPointers or managers'],
-    ['  ignore:\n  - kind: Deployment\n    jsonPointers: [spec/replicas]\n', 'expected a JSON pointer such as /spec/replicas'],
-    [
-      '  ignore:\n  - kind: Deployment\n    jsonPointer: [/a]\n',
-      'fleet.yaml:9: spec.ignore[0].jsonPointer: unknown field; did you mean "jsonPointers"?',
-    ],
-    ['  health:\n  - kind: Thing\n    current: "true"\n', 'spec.health[0].apiVersion: is required: expected string'],
-    ['  health:\n  - {apiVersion: a/v1, kind: Thing, current: "true"}\n  - {apiVersion: a/v1, kind: Thing, current: "status.phase =="}\n', 'fleet.yaml:9: spec.health[1]: current of the health rule for Thing of a/v1: '], // biome-ignore format: short
-    ['  health:\n  - {apiVersion: a/v1, kind: Thing, current: "1 + 1"}\n', 'it has type int, not true or false'],
-    ['  dependsOn:\n  - nam: dns\n', 'fleet.yaml:8: spec.dependsOn[0].nam: unknown field; did you mean "name"?'],
-    ['  dependsOn: [dns]\n', 'spec.dependsOn[0]: expected object'],
-    ['  dependsOn:\n  - name: dns\n  - name: web\n', 'fleet.yaml:9: spec.dependsOn[1]: dependency cycle: web → web; remove one of these dependencies'], // biome-ignore format: short
-    ['  dependson: []\n', 'fleet.yaml:7: spec.dependson: unknown field; did you mean "dependsOn"?'],
+    ['  sync:\n    mode: manul\n', ['fleet.yaml:8: spec.sync.mode: ', '"auto"', '"manual"?']],
+    ['  sync:\n    waitForHelth: false\n', ['fleet.yaml:8: spec.sync.waitForHelth: ', '"waitForHealth"?']],
+    ['  sync:\n    waitForHealth: "no"\n', ['fleet.yaml:8: spec.sync.waitForHealth: ', 'boolean']],
+    ['  sync:\n    driftAdditions: reprt\n', ['spec.sync.driftAdditions: ', '"ignore"', '"report"?']],
+    ['  sync:\n    serviceAccount: a/b/c\n', ['spec.sync.serviceAccount: ', 'ServiceAccount', 'namespace/name']],
+    ['  sync:\n    namespaceLabels: {env: [a]}\n', ['spec.sync.namespaceLabels.env: ', 'string']],
+    ['  sync:\n    namespaceAnnotations: [a]\n', ['fleet.yaml:8: spec.sync.namespaceAnnotations: ', 'map']],
+    ['  sync:\n    deleteNamespace: 1\n', ['spec.sync.deleteNamespace: ', 'boolean']],
+    ['  ignore:\n  - kind: Deployment\n', ['fleet.yaml:8: spec.ignore[0]: ', 'jsonPointers', 'managers']],
+    ['  ignore:\n  - kind: Deployment\n    jsonPointers: [spec/replicas]\n', ['JSON pointer', '/spec/replicas']],
+    ['  ignore:\n  - kind: Deployment\n    jsonPointer: [/a]\n', ['fleet.yaml:9: spec.ignore[0].jsonPointer: ', '"jsonPointers"?']],
+    ['  health:\n  - kind: Thing\n    current: "true"\n', ['spec.health[0].apiVersion: ', 'required', 'string']],
+    ['  health:\n  - {apiVersion: a/v1, kind: Thing, current: "true"}\n  - {apiVersion: a/v1, kind: Thing, current: "status.phase =="}\n', ['fleet.yaml:9: spec.health[1]: ', 'current', 'Thing of a/v1: ']], // biome-ignore format: short
+    ['  health:\n  - {apiVersion: a/v1, kind: Thing, current: "1 + 1"}\n', ['type int']],
+    ['  dependsOn:\n  - nam: dns\n', ['fleet.yaml:8: spec.dependsOn[0].nam: ', '"name"?']],
+    ['  dependsOn: [dns]\n', ['spec.dependsOn[0]: ', 'object']],
+    ['  dependsOn:\n  - name: dns\n  - name: web\n', ['fleet.yaml:9: spec.dependsOn[1]: ', 'cycle', 'web → web']], // biome-ignore format: short
+    ['  dependson: []\n', ['fleet.yaml:7: spec.dependson: ', '"dependsOn"?']],
   ])('AP4 CL4 TG15 %p: %s', async (lines, expected) => {
     const { code, err, out } = await applyFile(head + lines)
     expect(code).toBe(1)
-    expect(err).toContain(expected)
+    expect(err).toEqual(naming(...expected))
     expect(out).toBe('')
     expect(await admin.store.getResource({ kind: 'Service', project: 'default', name: 'web' })).toBeNull()
   })
@@ -117,7 +114,7 @@ describe('services that would wait for each other', () => {
     const inNet = { ...withSpec({ dependsOn: [{ name: 'web', project: 'default' }] }, 'dns'), metadata: { name: 'dns', project: 'net' } }
     expect((await apply(inNet)).status).toBe(200)
     const closing = withSpec({ dependsOn: [{ name: 'dns', project: 'net' }] })
-    const message = 'dependency cycle: default/web → net/dns → default/web; remove one of these dependencies'
+    const message = naming('cycle', 'default/web → net/dns → default/web')
     for (const result of [
       await apply(closing),
       await admin.call('PUT', '/api/v1/projects/default/services/web', closing),

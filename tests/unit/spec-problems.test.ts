@@ -11,45 +11,30 @@ import { loopWorld } from '../support/loop-world.ts'
 import { naming } from '../support/naming.ts'
 
 const file = { path: 'web/a.yaml:3:1', message: 'bad indentation' }
-const patch = { path: 'render.patches[0]', message: 'matches no object: correct its target, or remove the patch' }
+const patch = { path: 'render.patches[0]', message: 'x' }
 const source = { path: '$envs/x.yaml', message: 'no source has the name envs; set sources[].name' }
-const config = { path: 'Config shared, values', message: 'there is no Config shared with values; `optional: true` lets it be missing' }
+const config = { path: 'Config shared, values', message: 'x' }
 const chart = { path: 'web/Chart.yaml', message: 'not a chart: Chart.yaml is missing' }
-const IN_SPEC = 'in the spec of the service'
+const IN_SPEC = 'in the spec'
 
 test.each([
-  ['files alone', [file], '1 error in the manifests', null],
-  ['a file in a folder of that name', [{ ...file, path: 'render/a.yaml:1:1' }], '1 error in the manifests', null],
-  ['a patch', [patch], `1 error ${IN_SPEC}`, 'Correct spec.render.patches and `skerry apply` it.'],
-  [
-    'options',
-    [{ path: 'render.helm', message: 'web holds no Chart.yaml' }],
-    `1 error ${IN_SPEC}`,
-    'Correct spec.render.helm and `skerry apply` it.',
-  ],
-  [
-    'an override',
-    [{ ...patch, path: 'overrides[1].patches[0]' }],
-    `1 error ${IN_SPEC}`,
-    'Correct spec.overrides[1].patches and `skerry apply` it.',
-  ],
-  ['a source that has no such name', [source], `1 error ${IN_SPEC}`, 'Correct the valuesFiles in spec and `skerry apply` it.'],
+  ['files alone', [file], ['1 error', 'manifests'], null],
+  ['a file in a folder of that name', [{ ...file, path: 'render/a.yaml:1:1' }], ['1 error', 'manifests'], null],
+  ['a patch', [patch], ['1 error', IN_SPEC], ['spec.render.patches', '`skerry apply`']],
+  ['options', [{ path: 'render.helm', message: 'web holds no Chart.yaml' }], ['1 error', IN_SPEC], ['spec.render.helm', '`skerry apply`']],
+  ['an override', [{ ...patch, path: 'overrides[1].patches[0]' }], ['1 error', IN_SPEC], ['spec.overrides[1].patches', '`skerry apply`']],
+  ['a source that has no such name', [source], ['1 error', IN_SPEC], ['valuesFiles in spec', '`skerry apply`']],
   [
     'a values file that is not there',
     [{ path: 'charts/web/value-prod.yaml', message: 'values file not found; one whose name ends with ? may be missing' }],
-    `1 error ${IN_SPEC}`,
-    'Correct the valuesFiles in spec (or push the file) and `skerry apply` it.',
+    ['1 error', IN_SPEC],
+    ['valuesFiles in spec', 'push the file', '`skerry apply`'],
   ],
-  ['a Config', [config], `1 error ${IN_SPEC}`, 'Correct the Config, or the valuesFrom that names it, and `skerry apply` it.'],
-  ['a type that is not so', [chart], `1 error ${IN_SPEC}`, 'Correct the type or the path in spec and `skerry apply` it.'],
-  [
-    'both',
-    [patch, file],
-    `2 errors ${IN_SPEC} and in the manifests`,
-    'Correct spec.render.patches and `skerry apply` it; correct the manifests at the other places and push again.',
-  ],
+  ['a Config', [config], ['1 error', IN_SPEC], ['Config', 'valuesFrom', '`skerry apply`']],
+  ['a type that is not so', [chart], ['1 error', IN_SPEC], ['type', 'path in spec', '`skerry apply`']],
+  ['both', [patch, file], ['2 errors', IN_SPEC, 'manifests'], ['spec.render.patches', '`skerry apply`', 'manifests', 'push again']],
 ] as const)('AP11 the headline and the next step of %s', (_, problems, message, remedy) => {
-  expect([failedRender(problems).message, specRemedy(problems)]).toEqual([message, remedy])
+  expect([failedRender(problems).message, specRemedy(problems)]).toEqual([naming(...message), remedy === null ? null : naming(...remedy)])
 })
 
 test('IC5 a Config that is not there is told with the name that was probably meant, and how to list them', async () => {

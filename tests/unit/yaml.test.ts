@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { parseYamlDocuments, toYaml, YAML_ALIASES_MAX } from '../../shared/adapters/yaml.ts'
+import { naming } from '../support/naming.ts'
 
 const parse = (text: string) => parseYamlDocuments(text, { file: 'a.yaml' })
 const values = (text: string) => parse(text).documents.map((document) => document.value)
@@ -26,41 +27,31 @@ describe('documents', () => {
 
 describe('refusals', () => {
   test.each([
-    ['a: 1\nkind: [', '2:7', 'this [ is never closed'],
-    ['a: 1\nkind: [\n\n', '2:7', 'this [ is never closed'],
-    ['a: {b: [1, {c: "]"}\n', '1:4', 'this { is never closed'],
-    ['a: {b: "x}\n', '1:8', 'this " is never closed'],
-    ['a: ["y", \'x [ "z"\n', '1:10', "this ' is never closed"],
-    ["a: x [y\nb: |\n  [\nc: 'it''s\n", '4:4', "this ' is never closed"],
-    ['a: [1]\nb: "x\nc: d\n', '3:1', 'the " of line 2 is not closed before this line; close it, or indent this line'],
-    ['a: [\n]\n', '2:1', 'the [ of line 1 is not closed before this line; close it, or indent this line'],
-    ['a: 1\nb\n\n', '2:2', 'can not read a block mapping entry; a multiline key may not be an implicit key'],
-  ])('YM7 what is not closed is told where it opens, nothing after the last line with text: %j', (text, place, message) => {
-    expect(parse(text).problems).toEqual([{ path: `a.yaml:${place}`, message }])
+    ['a: 1\nkind: [', '2:7', ['[', 'never closed']],
+    ['a: 1\nkind: [\n\n', '2:7', ['[', 'never closed']],
+    ['a: {b: [1, {c: "]"}\n', '1:4', ['{', 'never closed']],
+    ['a: {b: "x}\n', '1:8', ['"', 'never closed']],
+    ['a: ["y", \'x [ "z"\n', '1:10', ["'", 'never closed']],
+    ["a: x [y\nb: |\n  [\nc: 'it''s\n", '4:4', ["'", 'never closed']],
+    ['a: [1]\nb: "x\nc: d\n', '3:1', ['"', 'line 2', 'not closed']],
+    ['a: [\n]\n', '2:1', ['[', 'line 1', 'not closed']],
+    ['a: 1\nb\n\n', '2:2', ['multiline key']],
+  ])('YM7 what is not closed is told where it opens, nothing after the last line with text: %j', (text, place, values) => {
+    expect(parse(text).problems).toEqual([{ path: `a.yaml:${place}`, message: naming(...values) }])
   })
   test.each([
-    ['YM3 duplicate key', 'a: 1\nb: 2\na: 3\n', 'a.yaml:3:1', 'the key "a" appears twice in one mapping'],
-    ['YM3 duplicate after conversion', '1: a\n"1": b\n', 'a.yaml:2:2', 'the key "1" appears twice in one mapping'],
-    ['YM3 null key', 'x:\n  ~: 1\n', 'a.yaml:2:3', 'a key must not be null; quote it, or give it a name'],
-    ['YM3 list key', '? [a]\n: 1\n', 'a.yaml:1:3', 'a key must be text, not a mapping or a list'],
-    ['YM3 float key that Go would rewrite', '1e6: 1\n', 'a.yaml:1:1', 'quote the key 1e6: it is read as a number'],
-    ['YM3 __proto__', '__proto__: {a: 1}\n', 'a.yaml:1:1', 'the key "__proto__" is refused'],
-    ['YM3 infinity', 'a: .inf\n', 'a.yaml:1:4', 'JSON cannot represent the number .inf; quote it if it is text'],
-    [
-      'YM3 an integer that would lose digits',
-      'a: 9007199254740993\n',
-      'a.yaml:1:4',
-      'the integer 9007199254740993 is beyond 2^53 and would lose digits; quote it if it is text',
-    ],
-    ['YM3 unknown tag', 'a: !Ref b\n', 'a.yaml:1:9', 'the tag !Ref has no meaning in a manifest'],
-    ['YM3 unknown anchor', 'a: *b\n', 'a.yaml:1:5', '*b refers to no anchor before it'],
-    [
-      'YM3 a late merge',
-      'x: &x {r: 1}\ny:\n  r: 2\n  <<: *x\n',
-      'a.yaml:4:3',
-      '<< comes after the key "r", which it also has; put << first',
-    ],
-  ])('%s', (_, text, path, message) => expect(parse(text).problems).toEqual([{ path, message }]))
+    ['YM3 duplicate key', 'a: 1\nb: 2\na: 3\n', 'a.yaml:3:1', ['key "a"', 'twice']],
+    ['YM3 duplicate after conversion', '1: a\n"1": b\n', 'a.yaml:2:2', ['key "1"', 'twice']],
+    ['YM3 null key', 'x:\n  ~: 1\n', 'a.yaml:2:3', ['key', 'null']],
+    ['YM3 list key', '? [a]\n: 1\n', 'a.yaml:1:3', ['key', 'list']],
+    ['YM3 float key that Go would rewrite', '1e6: 1\n', 'a.yaml:1:1', ['key 1e6', 'number']],
+    ['YM3 __proto__', '__proto__: {a: 1}\n', 'a.yaml:1:1', ['key "__proto__"']],
+    ['YM3 infinity', 'a: .inf\n', 'a.yaml:1:4', ['.inf', 'JSON']],
+    ['YM3 an integer that would lose digits', 'a: 9007199254740993\n', 'a.yaml:1:4', ['9007199254740993', '2^53']],
+    ['YM3 unknown tag', 'a: !Ref b\n', 'a.yaml:1:9', ['tag !Ref']],
+    ['YM3 unknown anchor', 'a: *b\n', 'a.yaml:1:5', ['*b', 'anchor']],
+    ['YM3 a late merge', 'x: &x {r: 1}\ny:\n  r: 2\n  <<: *x\n', 'a.yaml:4:3', ['<<', 'key "r"', 'first']],
+  ])('%s', (_, text, path, values) => expect(parse(text).problems).toEqual([{ path, message: naming(...values) }]))
 
   test('YM3 a syntax error leaves no document', () => {
     const parsed = parse('a: 1\n---\nb: [1,\nc: }\n')
@@ -71,7 +62,7 @@ describe('refusals', () => {
   test('YM5 an alias bomb is refused before anything is built from it', () => {
     const levels = Array.from({ length: 9 }, (_, n) => `l${n + 1}: &l${n + 1} [${Array(9).fill(`*l${n}`).join(', ')}]\n`).join('')
     const problems = parse(`l0: &l0 x\n${levels}`).problems
-    expect(problems[0]?.message).toContain('nodes in one document')
+    expect(problems[0]?.message).toEqual(naming('nodes'))
   })
   test('YM5 << copies no more members than a document may have nodes', () => {
     const keys = Array.from({ length: 20_000 }, (_, n) => `k${n}: 1`).join(', ') // 20 million copies, were it not for the limit
