@@ -306,9 +306,9 @@ describe('shard files', () => {
     const none = new Map<string, string>()
     const cases: Array<[Partial<ServiceRevision>, string]> = [
       [{ objects: objectRows(WEB, { a: '2' }) }, 'shop/web: 1 objects, not 2'],
-      [{ objects: objectRows(WEB, { a: '2', b: 'other' }) }, 'shop/web: the hash of its objects differs from its digest'],
-      [{ serviceDoc: serviceDoc(objects, 'decade') }, 'shop/web: its row differs'],
-      [{ serviceDoc: null, objects: none }, 'shop/web: its row is missing'],
+      [{ objects: objectRows(WEB, { a: '2', b: 'other' }) }, 'shop/web: .*hash.*digest'],
+      [{ serviceDoc: serviceDoc(objects, 'decade') }, 'shop/web: .*row differs'],
+      [{ serviceDoc: null, objects: none }, 'shop/web: .*row.*missing'],
       [{ service: 'none', objects: none, serviceDoc: serviceDoc(none) }, 'shop/none: unexpected'],
     ]
     for (const [change, told] of cases) {
@@ -333,9 +333,7 @@ describe('shard files', () => {
       const revision = { clusterId: first(), ...HEALTH_RULES, ordinal: shards.ordinal(first()), serviceDoc: null, objects: new Map() }
       expect(shards.writeRevisions([revision])).toEqual([{ changed: true }])
     })
-    expect(await codes()).toEqual([
-      expect.stringMatching(new RegExp(`^shard_rows shard-.*: ${first()}, its health rules or suspensions differ`)),
-    ])
+    expect(await codes()).toEqual([expect.stringMatching(new RegExp(`^shard_rows shard-.*: ${first()}, .*health rules`))])
   })
 
   test('DO3 while the server runs a difference that passes is none, and one that stays is told', async () => {

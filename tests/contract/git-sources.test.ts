@@ -9,6 +9,7 @@ import { placeOf, repositorySpecSchema } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { createGitKit, failureOf, type GitKit, sshIsThere, textsOf } from '../support/git-source-kit.ts'
+import { naming } from '../support/naming.ts'
 import { loopbackGuard } from '../support/source-guard.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
@@ -41,7 +42,7 @@ test.skipIf(!sshIsThere)(
       raiseWatermark: async () => null,
     })
     const key = { uid: 'a1', project: 'web', place: place({ url: kit.url, auth: { secretRef: 'deploy' } }) }
-    expect(await failureOf(sources.open(key).fetch())).toEqual(['credential_missing', 'there is no Config deploy'])
+    expect(await failureOf(sources.open(key).fetch())).toEqual(['credential_missing', naming('Config deploy')])
     isThere = true
     expect(await sources.open(key).fetch()).toBe(commit)
     expect(new Set(asked)).toEqual(new Set(['web/deploy']))
@@ -89,6 +90,6 @@ test('SO36 the library cannot speak ssh, and says so to whoever wants something 
     raiseWatermark: async () => null,
   })
   const source = sources.open({ uid: 'b1', project: 'web', place: place({ url: 'git@example.com:a.git', client: 'library' }) })
-  expect((await failureOf(source.fetch()))[1]).toContain('only https and http can be read without the git program')
+  expect(await failureOf(source.fetch())).toEqual(['source_refused', naming('git program')])
   expect(await source.has('a'.repeat(40))).toBe(false)
 })

@@ -174,48 +174,24 @@ describe('NC3 the state of a commit', () => {
   const error = { code: 'render_failed', message: 'web.yaml:3: bad\nmore' }
   const facts = { error: null, published: true, hookFailedIn: null }
   test.each([
-    ['in no cluster', {}, {}, 'pending', 'not in any cluster yet'],
-    ['under way', { 'Synced/Healthy': 38, 'OutOfSync/Healthy': 2 }, {}, 'pending', 'applied in 38 of 40 clusters'],
-    [
-      'applied, not healthy yet',
-      { 'Synced/Healthy': 38, 'Synced/Progressing': 2 },
-      {},
-      'pending',
-      'applied in 40 of 40 clusters, healthy in 38',
-    ],
-    ['done', { 'Synced/Healthy': 39, 'Synced/Suspended': 1 }, {}, 'success', 'applied in 40 of 40 clusters'],
-    ['degraded', { 'Synced/Healthy': 38, 'Synced/Degraded': 2 }, {}, 'failure', 'applied in 40 of 40 clusters, degraded in 2'],
-    ['not rendered', {}, { error }, 'failure', 'cannot be rendered: web.yaml:3: bad'],
-    [
-      'rendered, and every cluster is at the commit before',
-      { 'Synced/Healthy': 40 },
-      { published: false },
-      'pending',
-      'not published to all clusters yet',
-    ],
-    [
-      'not published, and degraded by the commit before',
-      { 'Synced/Degraded': 40 },
-      { published: false },
-      'pending',
-      'not published to all clusters yet',
-    ],
+    ['in no cluster', {}, {}, 'pending', ['not in any cluster']],
+    ['under way', { 'Synced/Healthy': 38, 'OutOfSync/Healthy': 2 }, {}, 'pending', ['38 of 40 clusters']],
+    ['applied, not healthy yet', { 'Synced/Healthy': 38, 'Synced/Progressing': 2 }, {}, 'pending', ['40 of 40 clusters', 'healthy in 38']],
+    ['done', { 'Synced/Healthy': 39, 'Synced/Suspended': 1 }, {}, 'success', ['40 of 40 clusters']],
+    ['degraded', { 'Synced/Healthy': 38, 'Synced/Degraded': 2 }, {}, 'failure', ['40 of 40 clusters', 'degraded in 2']],
+    ['not rendered', {}, { error }, 'failure', ['rendered: web.yaml:3: bad']],
+    ['rendered, and every cluster is at the commit before', { 'Synced/Healthy': 40 }, { published: false }, 'pending', ['not published']],
+    ['not published, and degraded by the commit before', { 'Synced/Degraded': 40 }, { published: false }, 'pending', ['not published']],
     [
       'not applied where the commit before is degraded',
       { 'Synced/Healthy': 38, 'OutOfSync/Degraded': 2 },
       {},
       'pending',
-      'applied in 38 of 40 clusters',
+      ['38 of 40 clusters'],
     ],
-    [
-      'a hook of it failed',
-      { 'OutOfSync/Degraded': 1 },
-      { hookFailedIn: 'oslo' },
-      'failure',
-      'applied in 0 of 1 cluster, a hook failed in oslo',
-    ],
-  ] as const)('%s', (_, counts, change, state, description) => {
-    expect(commitState({ counts, ...facts, ...change })).toEqual({ state, description })
+    ['a hook of it failed', { 'OutOfSync/Degraded': 1 }, { hookFailedIn: 'oslo' }, 'failure', ['0 of 1 cluster', 'hook failed in oslo']],
+  ] as const)('%s', (_, counts, change, state, values) => {
+    expect(commitState({ counts, ...facts, ...change })).toEqual({ state, description: naming(...values) })
   })
 })
 

@@ -6,6 +6,7 @@ import { fleetEvent } from '../../server/fleet/fleet-event.ts'
 import type { NewNotification } from '../../server/fleet/notification-records.ts'
 import { NOTIFICATIONS_KEPT_MAX } from '../../server/store/notify/notification-outbox.ts'
 import type { Store } from '../../server/store/store.ts'
+import { naming } from '../support/naming.ts'
 import { notifierOn, putRoute, putSink, type Receiver, runUntil, sinkOf, startReceiver } from '../support/notify-kit.ts'
 import { loopbackGuard } from '../support/source-guard.ts'
 import { STORES } from '../support/stores.ts'
@@ -123,7 +124,7 @@ describe.each(STORES)('$name', (kind) => {
       notifierOn(store),
       async () => receiver.requests.length === 1 && (await all(store)).some(({ state }) => state === 'dead'),
     )
-    expect((await all(store)).find(({ sink }) => sink === 'gone')?.error).toBe('the sink gone does not exist')
+    expect((await all(store)).find(({ sink }) => sink === 'gone')?.error).toEqual(naming('sink gone'))
   })
 
   test('NO5 a paused sink keeps its messages until it goes on', async () => {

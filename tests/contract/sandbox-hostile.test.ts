@@ -227,7 +227,7 @@ test.each([
     'a bomb of processes',
     `const { spawn } = await import('node:child_process'); for (;;) { spawn('/bin/bun', ['-e', 'setInterval(() => {}, 1e6)']); await 1 }`,
     { timeoutMs: 20_000, memoryBytes: 256 * 1024 * 1024 },
-    /^the program (started more than 64 processes|used more than 256 MiB of memory) and was stopped|EAGAIN/,
+    /\b64 processes|\b256 MiB|EAGAIN/,
   ],
 ])(
   'SB5 TypeScript: %s is stopped, and this process stays small',
@@ -319,16 +319,16 @@ test('SB3 kustomize: no remote base, no file outside', async () => {
 }, 40_000)
 
 test.each([
-  ['../x', 'a path that leads outside'],
-  ['a/../../x', 'a path that leads outside'],
-  ['/etc/x', 'an absolute path'],
-  ['a\0b', 'a path with a NUL byte'],
-  ['a//b', 'an empty or a `.` part'],
-  ['./a', 'an empty or a `.` part'],
-  ['', 'an empty path'],
-  ['a/', 'an empty or a `.` part'],
-  [`${'d/'.repeat(512)}x`, 'more than 1024 bytes'],
-  ['n'.repeat(256), 'more than 255 bytes'],
+  ['../x', 'outside'],
+  ['a/../../x', 'outside'],
+  ['/etc/x', 'absolute'],
+  ['a\0b', 'NUL'],
+  ['a//b', '`.`'],
+  ['./a', '`.`'],
+  ['', 'empty path'],
+  ['a/', '`.`'],
+  [`${'d/'.repeat(512)}x`, '1024 bytes'],
+  ['n'.repeat(256), '255 bytes'],
 ])('SB2 a file %j is refused', async (path, reason) => {
   const run = sandbox.run({ program: 'kustomize', args: ['version'], files: new Map([[path, encode('x')]]) })
   expect(await run.catch((error: Error) => error.message)).toContain(reason)

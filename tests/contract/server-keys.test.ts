@@ -202,7 +202,7 @@ test('RP7 an agent that missed more rotations than are remembered says that the 
 test('RP9 a revocation names the oldest key that is trusted still, survives a restart and a rotation, and is refused when there is nothing to revoke', () => {
   const folder = tempDir()
   const keys = loadServerKeys(folder)
-  expect(() => keys.revoke(null, 1)).toThrow('no trusted key is older')
+  expect(() => keys.revoke(null, 1)).toThrow('no trusted key')
   keys.rotate(1)
   keys.rotate(2)
   const [first, second, third] = keys.history.map(({ publicKey }) => publicKey)

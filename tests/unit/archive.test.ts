@@ -195,9 +195,9 @@ test('SO7 a bomb ends at the limits: a quarter of a gigabyte in a quarter of a m
 
 test.each([
   ['nothing', new Uint8Array(), 'read: '],
-  ['a gzip that is cut', gzipped(tarOf(ITEMS)).slice(0, 60), 'it is not a complete gzip file'],
-  ['a text', new TextEncoder().encode('<html>not found</html>'), 'it ends within a header'],
-  ['a gzipped text', gzipped(new TextEncoder().encode('<html>')), 'it ends within a header'],
+  ['a gzip that is cut', gzipped(tarOf(ITEMS)).slice(0, 60), 'gzip file'],
+  ['a text', new TextEncoder().encode('<html>not found</html>'), 'within a header'],
+  ['a gzipped text', gzipped(new TextEncoder().encode('<html>')), 'within a header'],
 ] as const)('SO7 %s', async (_, bytes, expected) => expect(await refusal(bytes)).toContain(expected))
 
 test('SO7 few entries that name very many folders are refused at once', async () => {

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { AuditLine } from '../../shared/model/audit.ts'
 import { createTestAdmin, repositoryDoc, type TestAdmin } from '../support/admin-app.ts'
 import { runTestCli } from '../support/cli-run.ts'
+import { naming } from '../support/naming.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 let admin: TestAdmin
@@ -92,9 +93,9 @@ test('AU6 with --object the list shows the events of one object in a cluster, ho
     expect(out.trim().split('\n')).toEqual([expect.stringMatching(/Deployment\/web\/podinfo +changed by kubectl-edit$/)])
   }
   expect((await list('--object', 'Namespace/web')).out).toContain('Namespace/web')
-  expect((await list('--object', 'Deployment/web/none')).err).toContain('no events about this object')
+  expect((await list('--object', 'Deployment/web/none')).err).toEqual(naming('no events'))
   // A cluster that cannot be asked is no failure of the list.
-  expect(await list('--object', 'Namespace/web')).toMatchObject({ code: 0, err: expect.stringContaining('field managers are not shown') })
+  expect(await list('--object', 'Namespace/web')).toMatchObject({ code: 0, err: naming('field managers') })
   expect(await run('list', '--object', 'Deployment/web/podinfo')).toMatchObject({ code: 2 })
 })
 

@@ -5,6 +5,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runBackupCreate } from '../../server/verbs/backup-verbs.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
+import { naming } from '../support/naming.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 const dir = tempDir()
@@ -25,6 +26,6 @@ test('BK6 ST17 what is no URL of a database, or has a password for everybody to 
 
 test('BK6 an empty file of a URL means the file in the data folder, as for the server', async () => {
   writeFileSync(join(dir, 'url'), '\n')
-  expect(await create({ storeFile: join(dir, 'url') })).toMatchObject({ code: 1, err: expect.stringContaining('has no fleet store') })
+  expect(await create({ storeFile: join(dir, 'url') })).toMatchObject({ code: 1, err: naming('no fleet store') })
   expect(existsSync(join(dir, 'backup'))).toBe(false)
 })

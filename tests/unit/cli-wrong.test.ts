@@ -42,32 +42,26 @@ describe('what was typed wrong', () => {
     ['gte clusters', 'Did you mean get?'],
     ['get clusterz', 'did you mean "clusters"?'],
     ['get services --outptu json', 'Did you mean --output?'],
-    ['get services -o xml', 'Allowed: json, yaml, wide, name, jsonpath='],
+    ['get services -o xml', 'json, yaml, wide, name, jsonpath='],
     ['get services -o jsonpath={.items[', 'invalid JSONPath'],
-    ['get services --sort-by name', 'expects a path such as .metadata.name'],
-    ['get svc/web web', 'give the name once'],
-    ['get svc/', 'a name is missing'],
-    ['get clusters --service web', '--cluster and --service do not apply to clusters'],
-    ['get events -l a=b', '-l does not apply to events'],
-    ['get services --search web', '--search does not apply to services'],
-    ['get placements --kind Deployment', '--kind does not apply to placements'],
-    [
-      'get objects --sort-by newst',
-      '--sort-by expects cluster, name, newest, oldest, health, or a path such as .metadata.name; did you mean "newest"?',
-    ],
-    [
-      'get objects --status-selector helth=Degraded',
-      '--status-selector of objects expects sync, health, reason, drift; did you mean "health"?',
-    ],
+    ['get services --sort-by name', '.metadata.name'],
+    ['get svc/web web', 'name once'],
+    ['get svc/', 'name is missing'],
+    ['get clusters --service web', '--cluster and --service'],
+    ['get events -l a=b', '-l does not apply'],
+    ['get services --search web', '--search does not apply'],
+    ['get placements --kind Deployment', '--kind does not apply'],
+    ['get objects --sort-by newst', '"newest"?'],
+    ['get objects --status-selector helth=Degraded', '"health"?'],
     ['get objects --status-selector health=Degradd', 'did you mean "Degraded"?'],
     ['get objects --status-selector health', '--status-selector expects health=Healthy'],
     ['get clusters --status-selector a=b=c', '--status-selector expects liveness=WORD'],
-    ['get repositories --status-selector a=b', '--status-selector does not apply to repositories'],
-    ['get objects --limit 0', 'expected a whole number from 1 to 999999'],
+    ['get repositories --status-selector a=b', '--status-selector does not apply'],
+    ['get objects --limit 0', 'from 1 to 999999'],
     ['get objects web', 'objects have no names'],
     ['describe service', 'skerry get services'],
     ['describe events', 'does not accept events'],
-    ['events --limit 0', 'expected a whole number from 1 to 500'],
+    ['events --limit 0', 'from 1 to 500'],
     ['join-token create --label prod', 'expected --label key=value'],
     ['', 'Usage: skerry'],
   ])('CL8 %p', async (argv, message) => {
@@ -77,9 +71,15 @@ describe('what was typed wrong', () => {
   })
 
   test('CL9 the server’s own words reach the person: no token, wrong token, no such thing, no server', async () => {
-    expect((await cli('get clusters', { env: { SKERRY_TOKEN: undefined } })).err).toBe(
-      'error: no API token was given for http://localhost\nhint: Set SKERRY_TOKEN, or save a context with a token: ' +
-        'skerry config set-context NAME --server URL --token-file FILE.\n',
+    expect((await cli('get clusters', { env: { SKERRY_TOKEN: undefined } })).err).toEqual(
+      naming(
+        'error: ',
+        'token',
+        'http://localhost',
+        'hint: ',
+        'SKERRY_TOKEN',
+        'skerry config set-context NAME --server URL --token-file FILE',
+      ),
     )
     expect(await cli(`get clusters --token sk_${'x'.repeat(43)}`)).toMatchObject({ code: 1 })
     expect(await cli('get svc/none')).toEqual({

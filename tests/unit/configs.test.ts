@@ -85,8 +85,8 @@ test('CG3 a mark written back keeps what is there, the same value again changes 
 
 test.each([
   ['of another value', 'a', { token: `hmac:${'0'.repeat(16)}` }, 'another value'],
-  ['of a secret that is not there', 'a', { none: `hmac:${'0'.repeat(16)}` }, 'this secret has none'],
-  ['of a Config that is not there', 'new', { token: `hmac:${'0'.repeat(16)}` }, 'this secret has none'],
+  ['of a secret that is not there', 'a', { none: `hmac:${'0'.repeat(16)}` }, 'secret has none'],
+  ['of a Config that is not there', 'new', { token: `hmac:${'0'.repeat(16)}` }, 'secret has none'],
 ])('CG3 a mark %s is an error that names the secret, on every way in, and writes nothing', async (_, name, secrets, message) => {
   await apply(configDoc('a', { token: 'hunter2' }))
   const [secret = ''] = Object.keys(secrets)

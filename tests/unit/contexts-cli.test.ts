@@ -139,7 +139,7 @@ describe('which server and credential a command uses', () => {
     expect(resolveConnection({}, env, never)).toMatchObject({ server: 'http://env', token: 'te', context: null })
     expect(resolveConnection({ context: 'b' }, env, read)).toMatchObject({ server: 'https://b.example', token: 'tb' })
     expect(resolveConnection({ server: 'http://flag', token: 'tf' }, env, never)).toMatchObject({ server: 'http://flag', token: 'tf' })
-    expect(() => resolveConnection({ context: 'bb' }, {}, read)).toThrow('did you mean "b"')
+    expect(() => resolveConnection({ context: 'bb' }, {}, read)).toThrow('"b"')
   })
 
   test('CL33 the token, CA and project of a context go to its own server only', () => {

@@ -89,7 +89,7 @@ test('CL11 CL2 -o json is the document of the API', async () => {
 test.each([
   ['count --by helth', 'did you mean "health"?'],
   ['count --by lable=env', 'did you mean "label"?'],
-  ['count --by health=Healthy', 'takes no value after "="'],
+  ['count --by health=Healthy', '"="'],
   ['count --by image --of clusters', 'counts by image are of objects'],
   ['count --by image --of pods', 'placements, objects, clusters'],
   ['count', '--by'],

@@ -17,31 +17,23 @@ const service = (spec: Record<string, unknown>, apiVersion = 'skerry.dev/v1') =>
 })
 
 test.each([
-  ['one right word is said once', service({}, 'skerry.dev/v2'), ['apiVersion: expected "skerry.dev/v1"']],
-  [
-    'a string in a list of objects',
-    service({ dependsOn: ['db'] }),
-    ['spec.dependsOn[0]: expected object, received string; write {name: …}'],
-  ],
+  ['one right word is said once', service({}, 'skerry.dev/v2'), [['apiVersion: ', '"skerry.dev/v1"']]],
+  ['a string in a list of objects', service({ dependsOn: ['db'] }), [['spec.dependsOn[0]: ', 'object', 'string', '{name: …}']]],
   [
     'of values, as Argo CD takes them',
     service({ render: { helm: { values: 'replicas: 3' } } }),
-    ['spec.render.helm.values: expected map, received string; write the mapping itself, not a text of it'],
+    [['spec.render.helm.values: ', 'map', 'string', 'mapping itself']],
   ],
-  ['of a list', service({ configFrom: { name: 'vars' } }), ['spec.configFrom: expected list, received object']],
-  ['of configs', service({ configFrom: ['vars'] }), ['spec.configFrom[0]: expected object, received string; write {name: …}']],
+  ['of a list', service({ configFrom: { name: 'vars' } }), [['spec.configFrom: ', 'list', 'object']]],
+  ['of configs', service({ configFrom: ['vars'] }), [['spec.configFrom[0]: ', 'object', 'string', '{name: …}']]],
   [
     'of fields that may all be left out',
     service({ targets: { selector: {}, exclude: ['env=prod'] } }),
-    ['spec.targets.exclude[0]: expected object, received string; write {matchLabels: …, matchExpressions: …}'],
+    [['spec.targets.exclude[0]: ', 'object', 'string', '{matchLabels: …, matchExpressions: …}']],
   ],
-  [
-    'a near word of several',
-    service({ deletionPolicy: 'prun' }),
-    ['spec.deletionPolicy: expected "prune" or "orphan"; did you mean "prune"?'],
-  ],
+  ['a near word of several', service({ deletionPolicy: 'prun' }), [['spec.deletionPolicy: ', '"orphan"', '"prune"?']]],
 ] as const)('AP4 what is wrong says what to write: %s', (_, input, expected) => {
-  expect(told(input)).toEqual([...expected])
+  expect(told(input)).toEqual(expected.map((values) => naming(...values)))
 })
 
 test.each([
@@ -57,8 +49,7 @@ test.each([
 ])('AP4 a document of another tool is told where to read on: %s %s', (apiVersion, kind, tool) => {
   const [only, ...more] = told({ apiVersion, kind, metadata: { name: 'web' }, spec: {} })
   expect(more).toEqual([])
-  expect(only).toStartWith(`kind: is a resource of ${tool}; `)
-  expect(only).toContain('docs/how-to/migrate.md')
+  expect(only).toEqual(naming('kind: ', tool, 'docs/how-to/migrate.md'))
 })
 
 test.each([

@@ -46,11 +46,11 @@ test.each([
   ['off', 0],
   ['1h', 3_600_000],
   ['7d', 604_800_000],
-  ['30m', 'expected off, or at least 60m, not "30m"'],
-  ['daily', 'expected off, or a whole number with s, m, h or d, such as 24h, not "daily"'],
+  ['30m', naming('60m', '"30m"')],
+  ['daily', naming('off', '24h', '"daily"')],
 ])('an interval: %s', (every, expected) => {
   const read = readOptions(table, { data: '/flag', every }, {})
-  expect(read.kind === 'problems' ? read.problems[0]?.message : read.options.every).toBe(expected)
+  expect(read.kind === 'problems' ? read.problems[0]?.message : read.options.every).toEqual(expected)
 })
 
 test.each([

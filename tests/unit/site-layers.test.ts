@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { siteLayers } from '../../server/ingest/render/site-layers.ts'
 import { projectSpecSchema } from '../../shared/model/projects.ts'
 import type { SiteStatus } from '../../shared/model/site-config.ts'
+import { naming } from '../support/naming.ts'
 import { clusterId } from '../support/store-fixtures.ts'
 
 const id = clusterId('1')
@@ -38,7 +39,7 @@ test('SC1 SC3 a ConfigMap that was reported for others is not read in a cluster 
   for (const tenant of ['web', 'other']) {
     const refused = siteLayers(site('infra', 'color'), project, [cluster(tenant)], reported)
     expect([refused.of(id), refused.lacking.get(id)?.code]).toEqual([undefined, 'values_missing'])
-    expect(refused.lacking.get(id)?.message).toContain('project web does not allow namespace infra')
+    expect(refused.lacking.get(id)?.message).toEqual(naming('project web', 'namespace infra'))
   }
   // The operator of the cluster decides about its own ConfigMap.
   expect(siteLayers({}, project, [cluster('web', site('own', 'size'))], reported).of(id)?.layers).toMatchObject([{ values: { size: '3' } }])

@@ -6,6 +6,7 @@ import { namedBy } from '../../server/render/kustomize/fields.ts'
 import { SEARCHED_MAX, TextPlaces } from '../../server/render/text-places.ts'
 import { importClosure } from '../../server/render/typescript/closure.ts'
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
+import { naming } from '../support/naming.ts'
 import { processorMs } from '../support/processor-time.ts'
 import { memoryTree } from '../support/render-job.ts'
 
@@ -101,7 +102,7 @@ test('TS3 a script of 50,000 wrong imports is told at once, each with its place 
   const { problems } = await importClosure(closed, 'main.ts')
   expect(problems.at(-1)).toEqual({
     path: 'main.ts:50000:8',
-    message: 'imports ./49999, which does not exist',
+    message: naming('./49999'),
     excerpt: "import './49999'",
   })
 })

@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import { importClosure, SCRIPTS_MAX } from '../../server/render/typescript/closure.ts'
 import { memoryTree } from '../support/helm-kit.ts'
+import { naming } from '../support/naming.ts'
 
 const closureOf = async (files: Readonly<Record<string, string>>) => {
   const { files: found, problems } = await importClosure(memoryTree(files), 'main.ts')
@@ -23,7 +24,7 @@ test.each([
 const MIB = 1024 * 1024
 test.each([
   [MIB, []],
-  [MIB + 1, ['main.ts has more than 1048576 bytes']],
+  [MIB + 1, [naming('main.ts', 1_048_576)]],
 ] as const)('TS3 a script of %d bytes', async (bytes, told) => {
   expect((await closureOf({ 'main.ts': `export default []${' '.repeat(bytes - 17)}` })).told).toEqual([...told])
 })
@@ -32,7 +33,7 @@ test.each([
 const MOST = `a: &a ${'x'.repeat(MIB - 1)}\nb: [${Array.from({ length: 15 }, () => '*a').join(', ')}]\n`
 test.each([
   ['16 Mi characters', MOST, []],
-  ['one more', `${MOST}c: y\n`, ['big.yaml more than 16777216 characters, with aliases expanded']],
+  ['one more', `${MOST}c: y\n`, [naming('big.yaml', 16_777_216, 'aliases')]],
 ] as const)('TS3 YAML whose aliases repeat what is in it: %s', async (_, yaml, told) => {
   expect((await closureOf({ 'main.ts': "import './big.yaml'", 'big.yaml': yaml })).told).toEqual([...told])
 })
