@@ -27,6 +27,8 @@ const code = typeScriptFiles.filter((file) => !thisFile(file)).map((file) => ({ 
 // Without what stands in strings: a test may hold a program for another process as text.
 const bareCode = code.map((file) => ({ ...file, text: withoutStrings(file.text) }))
 const tests = typeScriptFiles.filter(({ path }) => /\.test\.ts$|\.contract\.ts$/.test(path))
+// A test about the agent imports its code or a kit that does; what an agent says has a catalogue of its own.
+const isAboutAgent = ({ text }: SourceFile) => /from '[./]+(agent\/|support\/reconcile-)/.test(text)
 
 function expectNone(offenders: string[], reason: string): void {
   expect(offenders.length === 0 ? '' : `${reason}\n  ${offenders.join('\n  ')}\n`).toBe('')
@@ -65,6 +67,14 @@ const PATTERNS: readonly Pattern[] = [
     files: handWritten.filter((file) => !thisFile(file)),
     pattern: /\b(FIXME|TODO|XXX|HACK)\b/,
     reason: 'what is left to do is an issue; what is wrong is mended or said in the present tense',
+  },
+  {
+    name: 'tests of the server and its client assert errors by code and values, not by sentences',
+    files: tests.filter((file) => /^tests\/(unit|contract)\//.test(file.path) && !isAboutAgent(file)),
+    // Five words in a row.
+    pattern:
+      /(\.toThrow|\bstringContaining|\b(message|detail|remedy)\)?\)\.to(Be|Contain|StartWith|EndWith))\(['"`/][^'"`]*(\b[A-Za-z’-]+[,;:]? ){4}[A-Za-z]/,
+    reason: 'wording may change: compare the code, and names, paths and numbers with naming() of tests/support',
   },
   {
     name: 'unit tests do not sleep',

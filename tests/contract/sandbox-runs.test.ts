@@ -282,7 +282,7 @@ test('SB9 no bubblewrap, or one that does not work: refused with the reason and 
   const broken = await errorOf(make().run(run))
   expect([broken.code, broken.message, broken.remedy]).toEqual([
     'sandbox_unavailable',
-    expect.stringContaining('No permissions to create new namespace'),
+    naming('No permissions', 'namespace'),
     naming('user namespaces'),
   ])
   expect(await sandboxTrouble(make())).toContain('No permissions')

@@ -4,6 +4,7 @@ import { compileFleetRule, compileServiceHealth } from '../../shared/adapters/ce
 import { healthOf } from '../../shared/kube/health.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { type HealthRuleSpec, healthRuleSpecSchema } from '../../shared/model/health-rules.ts'
+import { naming } from '../support/naming.ts'
 
 const boat = (status: Record<string, unknown>, apiVersion = 'harbour.example/v1'): K8sObject =>
   ({ apiVersion, kind: 'Boat', metadata: { name: 'x' }, spec: { seats: 2 }, status }) as unknown as K8sObject
@@ -25,24 +26,24 @@ const FULL: Partial<HealthRuleSpec> = {
 test.each([
   ['degraded first', { state: 'Afloat', moored: true, fault: 'leak' }, 'Degraded', 'HealthRuleDegraded', 'fault leak'],
   ['suspended before progressing', { state: 'Leaving', moored: true }, 'Suspended', 'Suspended', 'moored by the harbour master'],
-  ['progressing', { state: 'Leaving' }, 'Progressing', 'HealthRuleProgressing', 'progressing.when of HealthRule boats is true'],
+  ['progressing', { state: 'Leaving' }, 'Progressing', 'HealthRuleProgressing', naming('progressing.when', 'HealthRule boats')],
   ['healthy', { state: 'Afloat' }, 'Healthy', 'Healthy', ''],
-  ['none of them', { state: 'Docked' }, 'Progressing', 'HealthRuleNotMet', 'healthy.when of HealthRule boats is not true yet'],
-  ['a member that is missing', {}, 'Progressing', 'HealthRuleError', expect.stringContaining('progressing.when: No such key: state')],
+  ['none of them', { state: 'Docked' }, 'Progressing', 'HealthRuleNotMet', naming('healthy.when', 'HealthRule boats', 'not true')],
+  ['a member that is missing', {}, 'Progressing', 'HealthRuleError', naming('progressing.when', 'state')],
 ] as const)('HR1 %s', async (_, status, word, reason, message) => {
   expect(await judge(FULL, boat(status))).toEqual({ word, reason, message })
 })
 
 test('HR1 what Ready says goes along where the rule has no message', async () => {
   const conditions = [{ type: 'Ready', status: 'False', message: 'says the captain' }]
-  expect((await judge({ healthy: { when: 'false' } }, boat({ conditions }))).message).toEndWith('; it says: says the captain')
+  expect((await judge({ healthy: { when: 'false' } }, boat({ conditions }))).message).toEndWith(': says the captain')
 })
 
 test('HR1 a message that cannot be made, or is no text, leaves what the rule says by itself', async () => {
   for (const messageExpression of ["'x' + status.nothing", 'status.seats'])
     expect(await judge({ degraded: { when: 'true', messageExpression } }, boat({ seats: 3 }))).toMatchObject({
       word: 'Degraded',
-      message: 'degraded.when of HealthRule boats is true',
+      message: naming('degraded.when', 'HealthRule boats'),
     })
 })
 

@@ -4,6 +4,7 @@ import { healthOf } from '../../shared/kube/health.ts'
 import { AWAITED, isSilence, STATUS_GRACE_MS } from '../../shared/kube/health-object.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { conditions, type Part } from '../support/health-table.ts'
+import { naming } from '../support/naming.ts'
 
 const CREATED_MS = Date.parse('2026-01-01T00:00:00Z')
 const METADATA = { name: 'x', generation: 2, creationTimestamp: '2026-01-01T00:00:00Z' }
@@ -316,8 +317,8 @@ describe('kinds that report nothing while all is well', () => {
 
 describe('messages and limits', () => {
   test('HE18 a message names the field and holds the controller’s text, on one line and bounded', () => {
-    expect(of(says('Ready:False:Failed:no\nroom')).message).toBe('condition Ready is False: no room')
-    expect(of({ status: { phase: 'Failed', message: 'no quota' } }).message).toBe('status.phase is Failed: no quota')
+    expect(of(says('Ready:False:Failed:no\nroom')).message).toEqual(naming('condition Ready', 'False: no room'))
+    expect(of({ status: { phase: 'Failed', message: 'no quota' } }).message).toEqual(naming('status.phase', 'Failed: no quota'))
     expect(
       of({ status: { conditions: [{ type: 'Ready', status: 'False', message: 'failed '.repeat(10_000) }] } }).message.length,
     ).toBeLessThan(500)

@@ -72,7 +72,7 @@ test.each<[what: string, resource: unknown, path: string, rule: string]>([
   expect((await apply(project(), GOOD)).status).toBe(200)
   const [problem] = await problemsOf(resource)
   expect(problem).toMatchObject({ path: `resources[0].${path}` })
-  expect(problem?.message).toStartWith(`refused by project web, rule ${rule}: `)
+  expect(problem?.message).toEqual(naming('project web', `rule ${rule}:`))
   expect(problem?.message).toContain('(allowed: ')
   const { kind, metadata } = resource as { kind: string; metadata: { name: string } }
   const plural = { Repository: 'repositories', Service: 'services', Config: 'configs' }[kind]
