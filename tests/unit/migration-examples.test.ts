@@ -56,8 +56,6 @@ test.each<[string, Record<string, unknown>, string[]]>([
     ['spec.helm.auth.secretref: ', '"secretRef"?'],
   ],
   ['secret', { kind: 'Config', metadata: { name: 'a' }, spec: { secret: { a: 'hunter2' } } }, ['spec.secret: ', '"secrets"?']],
-  ['no place', repository({}), ['spec: ', 'git, helm and oci']],
-  ['chart and path', service({ source: { repository: 'r', path: 'p', chart: 'c' } }), ['spec.source: ', 'path', 'chart']],
   ['a password in a URL', repository({ git: { url: 'https://me:hunter2@git.example/a' } }), ['spec.git.url: ', 'password']],
 ])('AP4 %s is told with its place and the nearest right name, and no value', (_, resource, expected) => {
   const input = { apiVersion: 'skerry.dev/v1', ...resource }
