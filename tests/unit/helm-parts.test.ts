@@ -280,6 +280,7 @@ describe('HM6 what helm says', () => {
     const four = helmErrors(
       `${head}c:\n- at '': missing property 'need'\n- at '/a/b~1c': 'hunter2' does not match pattern '^x'\nsub:\n- at '/e': value must be one of 'p', 'q'\n`,
     )
+    expect(JSON.stringify(four)).not.toContain('hunter2')
     expect(four.map(({ values, message }) => [values?.chart, values?.at.join(' '), message])).toEqual([
       ['c', '', naming("'need'")],
       ['c', 'a b/c', naming('a.b/c:', "'^x'")],

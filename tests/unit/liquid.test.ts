@@ -197,7 +197,10 @@ describe('LQ6 errors', () => {
         ['1:49', 'fromYaml', 'YAML'],
       ],
     ],
-  ] as const)('%s', (_, text, expected) => expect(problems(text)).toEqual(expected.map((values) => naming(...values))))
+  ] as const)('%s', (_, text, expected) => {
+    expect(problems(text)).toEqual(expected.map((values) => naming(...values)))
+    expect(problems(text).join()).not.toContain('hunter2')
+  })
 
   test('no message has a value of an input', () => {
     const all = [

@@ -99,5 +99,6 @@ test.each([
     expect.unreachable()
   } catch (error) {
     expect(error).toMatchObject({ code: 'credential_missing', data: { detail: naming('host:', ...expected) } })
+    expect(Bun.inspect(error)).not.toMatch(/SECRET|sécret|a:b/)
   }
 })

@@ -31,6 +31,7 @@ describe('readOptions', () => {
         { path: '--limit (SKERRY_LIMIT)', message: naming('whole number', '"-1"') },
       ],
     })
+    expect(JSON.stringify(read)).not.toContain('hunter2')
   })
 })
 
