@@ -319,9 +319,7 @@ describe('programs', () => {
     expect(took()).toEqual(['kustomize', 'run kustomize'])
     expect([await data(one, 'chart'), await data(one, 'kust')]).toEqual([{ a: { value: 'red ' } }, { 'pre-a': { value: 'k' } }])
     await kit.service({ source: { repository: 'apps', path: 'kust' }, render: { type: 'raw' } }, 'kust')
-    expect((await error('kust'))?.problems.map(({ message }) => message)).toEqual([
-      'marks a kustomization, which is never read as plain manifests; use a separate service for it',
-    ])
+    expect((await error('kust'))?.problems.map(({ message }) => message)).toEqual([naming('kustomization', 'plain manifests')])
   })
 
   test('IC11 helm values by override: one program run for each difference, and none for what is known', async () => {

@@ -199,8 +199,8 @@ describe('RD10 a render for nobody', () => {
     const files = { 'app/a.yaml.liquid': configMap('{{ cluster.name }}'), 'app/b.yaml': 'kind: ConfigMap\n' }
     expect(await problems({ sources: [{ files }] })).toEqual([
       naming('app/a.yaml.liquid:3:22:', 'cluster.name', 'no cluster'),
-      'app/b.yaml:1:1: apiVersion is missing',
-      'app/b.yaml:1:1: ConfigMap has no metadata',
+      naming('app/b.yaml:1:1: ', 'apiVersion'),
+      naming('app/b.yaml:1:1: ', 'ConfigMap', 'no metadata'),
     ])
   })
 })
