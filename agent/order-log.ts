@@ -54,16 +54,19 @@ export function createQuestionLog(dataDir: string, clock: Pick<Clock, 'nowMs'>, 
 
 function createChainedLog(dataDir: string, files: LogFiles, clock: Pick<Clock, 'nowMs'>, bytesMax: number) {
   const path = join(dataDir, files.file)
-  let end: { seq: number; hash: string } | null = null
+  let end: { seq: number; hash: string; size: number } | null = null
   return {
     write(deed: object, isSynced: boolean): void {
-      end ??= endOf(dataDir, files)
-      if (existsSync(path) && statSync(path).size >= bytesMax) renameSync(path, join(dataDir, files.earlier))
+      end ??= { ...endOf(dataDir, files), size: existsSync(path) ? statSync(path).size : 0 }
+      if (end.size >= bytesMax) {
+        if (existsSync(path)) renameSync(path, join(dataDir, files.earlier))
+        end = { ...end, size: 0 }
+      }
       const at = new Date(clock.nowMs()).toISOString()
       const entry = { seq: end.seq + 1, at, ...deed, prev: end.hash }
       const hash = auditHash(canonicalJson(entry))
-      appendLine(path, JSON.stringify({ ...entry, hash }), isSynced)
-      end = { seq: entry.seq, hash }
+      const size = end.size + appendLine(path, JSON.stringify({ ...entry, hash }), isSynced)
+      end = { seq: entry.seq, hash, size }
     },
   }
 }
@@ -80,11 +83,13 @@ function endOf(dataDir: string, files: LogFiles): { seq: number; hash: string } 
   return last === undefined ? { seq: 0, hash: AUDIT_GENESIS } : { seq: last.seq, hash: last.hash }
 }
 
-function appendLine(path: string, line: string, isSynced: boolean): void {
+/** Returns the bytes that were written. */
+function appendLine(path: string, line: string, isSynced: boolean): number {
   const file = openSync(path, 'a', 0o600)
   try {
-    writeSync(file, `${line}\n`)
+    const bytes = writeSync(file, `${line}\n`)
     if (isSynced) fsyncSync(file)
+    return bytes
   } finally {
     closeSync(file)
   }

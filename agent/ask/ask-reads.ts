@@ -1,5 +1,6 @@
 // The reads of questions at the API server: kinds by discovery, objects, lists. A refusal names the missing right.
-import { type K8sObject, type ObjectRef, refText } from '../../shared/kube/object.ts'
+import { setImmediate } from 'node:timers/promises'
+import { type K8sObject, type ObjectRef, refKey, refText } from '../../shared/kube/object.ts'
 import type { ApiFailure, ApiResource, Cluster, Discovery, WatchScope } from '../cluster/cluster.ts'
 import { listOnce } from '../cluster/list-once.ts'
 import { answerNote, questionRefusal } from '../messages/question-messages.ts'
@@ -19,6 +20,8 @@ export class AskReads {
   readonly #deps: AskReadsDeps
   #free = READS_AT_ONCE_MAX
   readonly #waiting: Array<() => void> = []
+  /** Many people look at the same object. */
+  readonly #gets = new Map<string, ReturnType<Cluster['get']>>()
 
   constructor(deps: AskReadsDeps) {
     this.#deps = deps
@@ -47,7 +50,7 @@ export class AskReads {
 
   async objectOrNull(ref: ObjectRef, { metadataOnly = false } = {}): Promise<K8sObject | null> {
     const resource = await this.resource(ref)
-    const got = await this.turn(() => this.#deps.cluster.get(resource, ref, { metadataOnly }))
+    const got = await this.#get(resource, ref, metadataOnly)
     if (got.kind === 'failed')
       throw refusedBy(got.failure, answerNote('get', { object: refText(ref) }), {
         verb: 'get',
@@ -55,6 +58,20 @@ export class AskReads {
         group: ref.group,
       })
     return got.kind === 'found' ? got.object : null
+  }
+
+  /** Questions that wait for the same read share it: it begins after all of them were asked. */
+  #get(resource: ApiResource, ref: ObjectRef, metadataOnly: boolean): ReturnType<Cluster['get']> {
+    const key = `${refKey(ref)} ${metadataOnly}`
+    const waiting = this.#gets.get(key)
+    if (waiting !== undefined) return waiting
+    const got = this.turn(async () => {
+      await setImmediate() // questions that came together
+      this.#gets.delete(key)
+      return this.#deps.cluster.get(resource, ref, { metadataOnly })
+    })
+    this.#gets.set(key, got)
+    return got
   }
 
   /** For reads beside the question: it is answered also if this one fails. */

@@ -29,6 +29,8 @@ export interface TrafficDay {
   flush(): void
 }
 
+const DAY_MS = 86_400_000
+
 /** Days are UTC: one clock for a fleet. */
 export const dayOf = (nowMs: number): string => new Date(nowMs).toISOString().slice(0, 10)
 
@@ -36,17 +38,27 @@ export const dayOf = (nowMs: number): string => new Date(nowMs).toISOString().sl
 export function createTrafficDay({ path, budgetBytes, clock }: { path: string | null; budgetBytes: number; clock: Clock }): TrafficDay {
   let held = path === null ? null : readDay(path)
   let unwritten = 0
+  let hasFolder = false
+  /** Asked for with each request: a date as text is made once a day. */
+  let dayNumber = 0
   const today = (): Day => {
-    const day = dayOf(clock.nowMs())
-    if (held?.day !== day) held = { day, bytes: 0 }
+    const number = Math.floor(clock.nowMs() / DAY_MS)
+    if (held === null || number !== dayNumber) {
+      const day = dayOf(number * DAY_MS)
+      if (held?.day !== day) held = { day, bytes: 0 }
+      dayNumber = number
+    }
     return held
   }
   const flush = () => {
     if (path === null || unwritten === 0) return
     unwritten = 0
     try {
+      const text = JSON.stringify(today()).padEnd(FILE_BYTES)
+      if (hasFolder) return overwrite(path, text)
       mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-      overwrite(path, JSON.stringify(today()).padEnd(FILE_BYTES))
+      overwrite(path, text)
+      hasFolder = true
     } catch {
       // A full disk must not stop the sync that may free it. The count continues in memory.
     }

@@ -1,13 +1,15 @@
 // Values that answers to questions must not show, and questions that the site refuses.
 import { expect, test } from 'bun:test'
+import { setImmediate } from 'node:timers/promises'
 import type { AnswerContext } from '../../agent/ask/ask-context.ts'
+import { AskReads } from '../../agent/ask/ask-reads.ts'
 import { hidingInService } from '../../agent/ask/hiding.ts'
 import { masked } from '../../agent/ask/masked.ts'
 import { amountOf } from '../../agent/ask/node-summary.ts'
 import { differences } from '../../agent/ask/object-differences.ts'
 import { answerDryRun } from '../../agent/ask/service-trials.ts'
 import { createSiteAnswerer } from '../../agent/ask/site-answerer.ts'
-import type { K8sObject } from '../../shared/kube/object.ts'
+import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
 import { sealingKeysOf, sealObject } from '../../shared/kube/sealed-object.ts'
 import { objectRowId } from '../../shared/model/desired.ts'
 import type { AskFrame } from '../../shared/protocol/ask.ts'
@@ -105,6 +107,27 @@ test.each([
   ['1Ei', 2 ** 60],
   [undefined, 0],
 ])('AK2 the amount %p is %p', (text, amount) => expect(amountOf(text)).toBe(amount))
+
+test('AK12 questions that come together share a read of the same object; one that comes during the read gets its own', async () => {
+  const answers: Array<() => void> = []
+  const get = async (_: unknown, ref: ObjectRef) => {
+    await new Promise<void>((resolve) => answers.push(resolve))
+    return { kind: 'found', object: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: ref.name, namespace: ref.namespace } } }
+  }
+  const resource = { group: '', kind: 'ConfigMap', plural: 'configmaps', verbs: ['get'] }
+  const reads = new AskReads({ cluster: { get } as never, discovery: () => ({ resources: [resource] }) as never })
+  const ref = (name: string) => ({ group: '', kind: 'ConfigMap', namespace: 'shop', name })
+  const three = [reads.object(ref('a')), reads.object(ref('a')), reads.object(ref('b')), reads.object(ref('a'), { metadataOnly: true })]
+  await setImmediate()
+  await setImmediate()
+  expect(answers.length).toBe(3)
+  const later = reads.object(ref('a'))
+  await setImmediate()
+  await setImmediate()
+  expect(answers.length).toBe(4)
+  for (const answer of answers) answer()
+  expect((await Promise.all([...three, later])).map(({ metadata }) => metadata.name)).toEqual(['a', 'a', 'b', 'a', 'a'])
+})
 
 test('AK5 an agent with --asking read answers and restarts nothing, and its audit log has the refusal', async () => {
   const recorded: Array<string | undefined> = []
