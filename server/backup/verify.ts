@@ -98,7 +98,7 @@ function checkStore(folder: string, { manifest, problems, warnings }: Verified, 
       const lost = file.references().filter(({ sha256 }) => !held.has(sha256))
       for (const { sha256, of } of lost.filter(({ desired }) => desired)) problems.push(`${pathOfContent(sha256)} of ${of} is missing`)
       const past = lost.filter(({ desired }) => !desired).length
-      if (past > 0) warnings.push(`${past} revisions of the past were lost before this backup was made`)
+      if (past > 0) warnings.push(`${past === 1 ? '1 revision of the past was' : `${past} revisions of the past were`} lost before this backup was made`)
     } finally {
       file.close()
     }

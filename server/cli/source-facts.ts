@@ -71,12 +71,14 @@ export const warningsText = ({ warnings }: ServiceView['status']): string =>
     ? ''
     : `WARNINGS of the last render (${warnings.length}):\n${warnings.map(({ path, message }) => `  ${plainText(path)}: ${plainText(message)}\n`).join('')}`
 
+const signersText = (keys: number): string => `only commits signed by ${keys === 1 ? 'its key' : `one of ${keys} keys`}`
+
 export function repositoryPlaceFacts({ spec, status }: RepositoryView, nowMs: number): Fact[] {
   const place = placeOf(spec)
   const { url, ref } = placeTexts(spec)
   const secretRef = place.spec.auth?.secretRef
   const verified =
-    place.kind === 'git' && place.spec.verify !== undefined ? `only commits signed by one of ${place.spec.verify.keys.length} keys` : null
+    place.kind === 'git' && place.spec.verify !== undefined ? signersText(place.spec.verify.keys.length) : null
   const options = place.kind === 'git' ? [place.spec.submodules === true ? 'submodules' : '', place.spec.submoduleCredentials === true ? 'credential for submodules' : '', place.spec.client === undefined ? '' : `client ${place.spec.client}`] : [] // biome-ignore format: two of a kind
   const kept =
     status.ready || status.commit === null || status.fetchedMs === null

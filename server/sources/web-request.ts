@@ -157,6 +157,8 @@ export function statusError(what: string, { url, status, headers }: WebAnswer, {
   }
   const retryAfter = Number(headers.get('retry-after'))
   const wait = Number.isInteger(retryAfter) && retryAfter > 0 ? { retryAfterMs: Math.min(retryAfter, 3_600) * 1_000 } : {}
-  const why = status === 404 ? 'does not have it' : 'returns an error'
-  return new AppError('source_unreachable', { detail: `${what}: ${host} ${why} (HTTP ${status})`, ...wait })
+  // A host that answers is not a silent one: its other repositories are asked as before.
+  if (status === 404 || status === 410)
+    return new AppError('source_not_found', { detail: `${what}: ${host} does not have it (HTTP ${status})`, ...wait })
+  return new AppError('source_unreachable', { detail: `${what}: ${host} returns an error (HTTP ${status})`, ...wait })
 }

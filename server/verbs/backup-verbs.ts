@@ -77,10 +77,11 @@ export const runBackupCreate = (flags: Flags, io: VerbIo): Promise<number> =>
 
 function warnings(manifest: Manifest, { postgres, withoutKeys }: { postgres: boolean; withoutKeys: boolean }, io: VerbIo): void {
   if (manifest.unopened > 0) io.err(`warning: ${unopenedText(manifest.unopened)}\n`)
-  if (manifest.missing.length > 0)
-    io.err(
-      `warning: ${manifest.missing.length} ${postgres ? 'files of content are damaged' : 'revisions of the past are lost in the content store'} and not in the backup; \`skerry doctor\` names them\n`,
-    )
+  const lost = manifest.missing.length
+  if (lost > 0) {
+    const what = `${postgres ? 'damaged content file' : 'past revision'}${lost === 1 ? '' : 's'}`
+    io.err(`warning: not in the backup: ${lost} ${what}${postgres ? '' : ', lost in the content store'}; \`skerry doctor\` has the names\n`)
+  }
   if (withoutKeys)
     io.err(
       'warning: the backup has no keys; agents do not recognize a server that is restored without them, and it cannot open secrets of Configs\n',

@@ -328,6 +328,12 @@ export const ERRORS = define({
     cause: 'A chart repository or a registry cannot be reached, or did not answer in time.',
     remedy: 'Check the URL of the repository and the network of the server. The server retries, and uses the last content until then.',
   },
+  source_not_found: {
+    status: 404,
+    retryable: true,
+    cause: 'The registry or repository answered, and has no such tag, chart or file.',
+    remedy: 'Correct the name, tag or version in the spec, or publish it. The server retries, and uses the last content until then.',
+  },
   source_address_refused: {
     status: 422,
     retryable: false,

@@ -179,7 +179,7 @@ describe('create', () => {
       VALUES ('shop', 'web', 1000, 'c', 1, 'd', 1, '${lost}', 1)`)
     db.close()
     expect((await create(dataDir, to)).missing).toEqual([lost])
-    expect(await verifyBackup(to, deps())).toMatchObject({ problems: [], warnings: [expect.stringContaining('1 revisions of the past')] })
+    expect(await verifyBackup(to, deps())).toMatchObject({ problems: [], warnings: [expect.stringContaining('1 revision of')] })
   })
 
   test('BK2 without keys it says so, and comes back with keys from elsewhere or with none at all, as a person chose', async () => {

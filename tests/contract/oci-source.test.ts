@@ -416,7 +416,7 @@ test('SO14 a tag that is not there, a registry that is away: with host and tag',
   const path = newPath()
   await pusherTo(registry.host, path).push('v1', [flux({ a: '1' })])
   expect(await refusal(read(sourceOf(path, { tag: 'v2' })))).toEqual(
-    naming('source_unreachable', 'tag v2', `oci://${front.host}/${path}`, 404),
+    naming('source_not_found', 'tag v2', `oci://${front.host}/${path}`, 404),
   )
   const source = sourceOf(path, { tag: 'v1' })
   expect(await refusal(source.open(await source.fetch(), { chart: 'x' }))).toEqual(naming('source_refused', 'source.path'))

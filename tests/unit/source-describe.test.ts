@@ -90,7 +90,7 @@ test('CL14 warnings of a render stand on their own, with their place, and contro
 })
 
 test.each([
-  ['git', { git: { url: 'https://git.example/a.git', ref: 'v1', auth: { secretRef: 'apps-git' }, submodules: true, verify: { keys: ['k'] } } }, { commit: 'c0ffee' }, ['Kind: git', 'URL: https://git.example/a.git', 'Ref: v1', 'Options: submodules', 'Verified: only commits signed by one of 1 keys', 'Auth: config/apps-git', 'Poll: 60s', 'Commit: c0ffee']], // biome-ignore format: a line a case
+  ['git', { git: { url: 'https://git.example/a.git', ref: 'v1', auth: { secretRef: 'apps-git' }, submodules: true, verify: { keys: ['k'] } } }, { commit: 'c0ffee' }, ['Kind: git', 'URL: https://git.example/a.git', 'Ref: v1', 'Options: submodules', 'Verified: only commits signed by its key', 'Auth: config/apps-git', 'Poll: 60s', 'Commit: c0ffee']], // biome-ignore format: a line a case
   [
     'helm',
     { helm: { url: 'https://charts.example' } },

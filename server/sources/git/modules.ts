@@ -110,7 +110,7 @@ export class Modules {
     if (startMs < restUntilMs && startMs >= restUntilMs - ms)
       // before that a clock was set back
       throw new AppError('git_unreachable', {
-        detail: `its submodules took more than ${ms / 60_000} minutes; the server continues after a pause of the same length`,
+        detail: `its submodules took more than ${ms / 1_000} s; the server continues after a pause of the same length`,
       })
     this.rested(startMs)
     try {

@@ -57,7 +57,7 @@ interface Ask {
 }
 
 /** One repository of a registry. Answers are held against digests where there are some; throws `credential_missing`,
- *  `credential_refused`, `source_unreachable` and `source_refused`. */
+ *  `credential_refused`, `source_not_found`, `source_unreachable` and `source_refused`. */
 export function createRegistry(options: RegistryOptions): Registry {
   return new HttpRegistry(options)
 }
