@@ -5,9 +5,9 @@ import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, s
 import { join } from 'node:path'
 import { canonicalJson } from '../shared/kube/canonical.ts'
 import { AUDIT_GENESIS, type AuditBreak, AuditChain, type AuditRecord, auditHash, auditRecordSchema } from '../shared/model/audit.ts'
-import { parseServiceKey } from '../shared/model/ids.ts'
 import { type AskFrame, askedRefSchema } from '../shared/protocol/ask.ts'
 import type { Clock } from '../shared/runtime/clock.ts'
+import { parseServiceKey } from '../shared/runtime/ids.ts'
 import { sitePart } from './messages/site-messages.ts'
 import type { EdgeOrder } from './reconcile/edge-orders.ts'
 

@@ -1,5 +1,5 @@
 // The least RBAC for an agent and a set of kinds, as manifests: its requests to the API server, and nothing else. Pure.
-import { AppError } from '../shared/protocol/error.ts'
+import { AppError } from '../shared/runtime/error.ts'
 import { CLAIM_NAME, CLAIM_NAMESPACE } from './reconcile/claim/claim.ts'
 import { SOPS_KEYS_NAMESPACE } from './sops/site-keys.ts'
 

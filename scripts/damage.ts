@@ -4,7 +4,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, write
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { clusterIdSchema } from '../shared/model/ids.ts'
+import { clusterIdSchema } from '../shared/runtime/ids.ts'
 import { buildAgentFolders, buildServerFolders } from '../tests/sim/damage-folders.ts'
 import { judge, type Outcome, type Plan, prepare, startOnce, TARGETS } from '../tests/sim/damage-history.ts'
 import { linesOf } from './lines-of.ts'

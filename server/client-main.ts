@@ -18,7 +18,7 @@ process.exitCode = await runCli({
     render: {
       table: {},
       run: async () => {
-        const { AppError } = await import('../shared/protocol/error.ts')
+        const { AppError } = await import('../shared/runtime/error.ts')
         throw new AppError('bad_options', {
           detail: 'this build of skerry cannot render on this machine',
           remedy: 'Leave -f out to render on the server, or use the build for Linux servers.',

@@ -3,7 +3,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { parseYamlDocuments } from '../shared/adapters/yaml.ts'
-import { AppError } from '../shared/protocol/error.ts'
+import { AppError } from '../shared/runtime/error.ts'
 import { type OidcSettings, readOidcSettings } from './access/oidc/settings.ts'
 import type { SignInPlace } from './access/oidc/sign-in.ts'
 

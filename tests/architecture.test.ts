@@ -338,13 +338,13 @@ test('rooms of the server import one way: http, actions, notify, ingest, desired
 
 const mains = list('server/main.ts', 'server/program.ts', 'server/client-main.ts', 'server/worker/main.ts', 'agent/main.ts')
 
-/** The folder of a file below server or agent; `.` for the files beside them, without the entry points. */
+/** The folder of a file below server, agent or shared; `.` for the files beside them, without the entry points. */
 const roomOf = (path: string): string | null => {
-  const [, half = '', below = ''] = /^(server|agent)\/(?:([^/]+)\/)?/.exec(path) ?? []
+  const [, half = '', below = ''] = /^(server|agent|shared)\/(?:([^/]+)\/)?/.exec(path) ?? []
   return half === '' || (below === '' && mains(path)) ? null : `${half}/${below === '' ? '.' : below}`
 }
 
-test('no room of server or agent imports itself through others', () => {
+test('no room of server, agent or shared imports itself through others', () => {
   const imports = new Map<string, Map<string, string>>()
   for (const file of productFiles)
     for (const { target, specifier } of importsOf(file)) {

@@ -5,9 +5,7 @@ import { z } from 'zod'
 import { positionSchema } from '../shared/crdt/position.ts'
 import { canonicalJson, sha256Hex } from '../shared/kube/canonical.ts'
 import { serviceRowSchema } from '../shared/model/desired.ts'
-import { type AgentId, clusterIdSchema } from '../shared/model/ids.ts'
 import { STATUS_SCHEMAS } from '../shared/model/status.ts'
-import { problemBodySchema } from '../shared/protocol/error.ts'
 import { checkpointBytes, checkpointSchema, headProofSchema, helloSchema, REFETCH_REASONS, rowLine } from '../shared/protocol/frames.ts'
 import { HEAD_HEADER, HEAD_NONCE, HEAD_PARAM, headBytes } from '../shared/protocol/head.ts'
 import {
@@ -30,6 +28,8 @@ import { sessionAnswerBytes, sessionAnswerSchema, sessionProofBytes, sessionRequ
 import { REJECT_CODES, REV_INCARNATION, statusAnswerSchema, statusRequestSchema } from '../shared/protocol/status.ts'
 import { SLICE_PARAM, TRANSFER_HEADER, transferText } from '../shared/protocol/transfer.ts'
 import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_HEADER, PROTOCOL_VERSION } from '../shared/protocol/version.ts'
+import { problemBodySchema } from '../shared/runtime/error.ts'
+import { type AgentId, clusterIdSchema } from '../shared/runtime/ids.ts'
 import { SOPS, SOPS_PARAM } from '../shared/sops/parcel.ts'
 
 /** One line a version, never changed afterwards. */

@@ -3,9 +3,9 @@
 // source.
 import { setImmediate } from 'node:timers/promises'
 import { ANSWER_PART_BYTES, ANSWER_SILENCE_MS, ANSWERS, partAnswerSchema } from '../../shared/protocol/ask.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import { COMPRESS_BYTES_MIN } from '../../shared/protocol/routes.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { zstd } from '../../shared/runtime/zstd.ts'
 import { CALL_TIMEOUT_MS, parseAnswer, type SessionKeeper } from '../link/session-keeper.ts'
 import type { SafeLine } from './answer-lines.ts'

@@ -1,7 +1,7 @@
 // Live objects without secrets (AK9, AK10). Keys stay, so that people see which values exist. A value that is masked in
 // one place is masked wherever it stands in the object, and texts of the status pass the redaction boundary. Pure.
 import type { K8sObject } from '../../shared/kube/object.ts'
-import { isClearMark } from '../../shared/kube/sealed-object.ts'
+import { isClearMark } from '../../shared/model/sealed-object.ts'
 import { KnownValues } from '../cluster/redact/known-values.ts'
 import { HOLE, MARK } from '../cluster/redact/marks.ts'
 import { safeText } from '../cluster/redact/safe-text.ts'

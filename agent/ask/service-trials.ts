@@ -2,10 +2,10 @@
 // would make. Writes nothing.
 import { cleanObject } from '../../shared/kube/clean.ts'
 import { groupOf, isK8sObject, type K8sObject, type ObjectRef, refKey, refOf, refText } from '../../shared/kube/object.ts'
-import { isSealed } from '../../shared/kube/sealed-object.ts'
 import { objectRowPrefix } from '../../shared/model/desired.ts'
-import { serviceKey, serviceText } from '../../shared/model/ids.ts'
+import { isSealed } from '../../shared/model/sealed-object.ts'
 import type { Question } from '../../shared/protocol/ask.ts'
+import { serviceKey, serviceText } from '../../shared/runtime/ids.ts'
 import type { ApplyResult } from '../cluster/cluster.ts'
 import { answerNote, questionRefusal } from '../messages/question-messages.ts'
 import { userOf } from '../reconcile/apply/acting.ts'

@@ -2,9 +2,9 @@
 // confined to, and then the question itself. Each question is in the agent's audit log before it is answered.
 import { type ObjectRef, refKey, refText } from '../../shared/kube/object.ts'
 import { allowsNamespace } from '../../shared/model/bounds.ts'
-import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { matchesGlob } from '../../shared/model/source-patterns.ts'
 import { type AskFrame, QUESTION_KINDS, type Question, questionSchema } from '../../shared/protocol/ask.ts'
+import { type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 import { answerNote, questionRefusal } from '../messages/question-messages.ts'
 import type { SitePolicy } from '../reconcile/snapshot/permits.ts'
 import { objectLine } from './answer-lines.ts'

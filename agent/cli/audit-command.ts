@@ -2,7 +2,7 @@
 import { resolve } from 'node:path'
 import { type Command, Option } from 'commander'
 import type { AuditRecord } from '../../shared/model/audit.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { RUN_OPTIONS } from '../config.ts'
 import { ORDERS, QUESTIONS, RESTARTS, readOrderLog } from '../order-log.ts'
 import { examples } from './edge-commands.ts'

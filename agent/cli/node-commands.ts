@@ -1,8 +1,8 @@
 // `skerry-agent install | upgrade | uninstall`: the agent as a service of a node without Helm.
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { AppError } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { installNode, type NodeMachine, uninstallNode, upgradeNode } from '../node/node-install.ts'
 import { examples } from './edge-commands.ts'
 

@@ -1,7 +1,7 @@
 // `skerry-agent profile`: processor time and memory of the running agent.
 import { resolve } from 'node:path'
 import { Argument, type Command, Option } from 'commander'
-import { AppError, isErrorCode, problemBodySchema } from '../../shared/protocol/error.ts'
+import { AppError, isErrorCode, problemBodySchema } from '../../shared/runtime/error.ts'
 import { RUN_OPTIONS } from '../config.ts'
 import { socketPath } from '../local-api.ts'
 import { PROFILES, type ProfileKind } from '../observe/local-profiles.ts'

@@ -1,7 +1,8 @@
 // HTTP to one API server on its own Bun.FetchSession, with rotating credentials, deadlines and a limit of requests in
 // flight. It knows nothing of resources. It verifies certificates unless the kubeconfig turns that off.
-import { AppError } from '../../shared/protocol/error.ts'
+
 import { type Clock, OVER } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { failureSays, failureText } from '../messages/failure-messages.ts'

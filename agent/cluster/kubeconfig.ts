@@ -2,8 +2,8 @@
 // importer of @kubernetes/client-node and uses its KubeConfig alone: on Bun, its HTTP client ignores the CA and client
 // certificates. The library costs 20 MB, so it is loaded only for what plain-kubeconfig.ts cannot read.
 import { readFile } from 'node:fs/promises'
-import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { KubeAccess, KubeCredentials } from './kube-credentials.ts'
 import { readPlainKubeconfig } from './plain-kubeconfig.ts'

@@ -5,8 +5,8 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { syncPath } from '../../shared/adapters/sync-path.ts'
-import { publicKeySchema } from '../../shared/protocol/signatures.ts'
 import { fingerprint, generateKey } from '../../shared/runtime/keys.ts'
+import { publicKeySchema } from '../../shared/runtime/signatures.ts'
 import type { Recipients } from '../replica/row-opener.ts'
 
 const keySchema = z.object({ publicKey: publicKeySchema, privateKey: z.string().min(1) })

@@ -1,7 +1,6 @@
 // The first contact: a join token for an identity. May be repeated at any point: the server answers the same token and
 // key the same.
 import { sha256Hex } from '../../shared/kube/canonical.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import {
   type JoinAnswer,
   type JoinRequest,
@@ -17,6 +16,7 @@ import { followLinks, type KeyLink } from '../../shared/protocol/key-links.ts'
 import { formerClustersBytes } from '../../shared/protocol/removal.ts'
 import { JOIN_BODY_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
 import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_VERSION } from '../../shared/protocol/version.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { fingerprint, signBytes, verifyBytes } from '../../shared/runtime/keys.ts'
 import type { AgentState, Identity } from '../state/agent-state.ts'
 import type { AgentKeys } from './agent-keys.ts'

@@ -1,8 +1,8 @@
 // PL11: chooses the protocol version. Pure: a 426 answer names the server's range, and the highest common version is
 // used from then on.
 import { z } from 'zod'
-import { AppError } from '../../shared/protocol/error.ts'
 import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_VERSION } from '../../shared/protocol/version.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 
 const rangeSchema = z.object({ min: z.number().int().positive(), max: z.number().int().positive() })
 export type VersionRange = z.infer<typeof rangeSchema>

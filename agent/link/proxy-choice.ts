@@ -1,6 +1,6 @@
 // Chooses the proxy for the server from the usual environment variables. Pure. Bun would read them itself, but it knows
 // no CIDR and would use the proxy for the Kubernetes link too. So the choice is made here and passed to Bun.
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 
 /** Null for a direct connection. The lower-case variable wins where both are set, as in curl. */
 export function proxyFor(url: URL, env: Readonly<Record<string, string | undefined>>): string | null {

@@ -1,10 +1,11 @@
 // HTTP to the server: few header bytes, zstd both ways, every answer bounded while it is read, every failure an
 // AppError that names the operation.
-import { AppError, errorFromProblem } from '../../shared/protocol/error.ts'
+
 import { HEAD_HEADER } from '../../shared/protocol/head.ts'
 import { COMPRESS_BYTES_MIN } from '../../shared/protocol/routes.ts'
 import { PROTOCOL_HEADER } from '../../shared/protocol/version.ts'
 import { type Clock, OVER } from '../../shared/runtime/clock.ts'
+import { AppError, errorFromProblem } from '../../shared/runtime/error.ts'
 import { unzstd, zstd } from '../../shared/runtime/zstd.ts'
 import { linkFailure, plainCause, proxyWantsCredentials, wasSent } from './link-failure.ts'
 import { commonVersion, OWN_VERSIONS, type VersionRange } from './protocol-choice.ts'

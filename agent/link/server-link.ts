@@ -1,7 +1,7 @@
 // The connections to the server: proxy, certificate authority, one kept-alive pool. The Kubernetes link never uses
 // them.
 import { readFileSync, statSync } from 'node:fs'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { proxyFor, proxyName } from './proxy-choice.ts'
 import type { Fetcher } from './server-client.ts'

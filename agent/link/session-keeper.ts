@@ -1,7 +1,6 @@
 // A key becomes a session by signing the server's nonce. One attempt at a time, renewed before its end, and thrown away
 // when the server says so. Its answer also tells the keys that the server signs with by now (RP7).
 import type { z } from 'zod'
-import { AppError } from '../../shared/protocol/error.ts'
 import { followLinks, KEY_LINKS_MAX, type KeyLink, withoutRevoked } from '../../shared/protocol/key-links.ts'
 import { isRemovalOf } from '../../shared/protocol/removal.ts'
 import { JOIN_BODY_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
@@ -17,6 +16,7 @@ import {
   sessionProofBytes,
 } from '../../shared/protocol/session.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { fingerprint, signBytes, verifyBytes } from '../../shared/runtime/keys.ts'
 import type { AgentState, Identity } from '../state/agent-state.ts'
 import type { AgentKeys } from './agent-keys.ts'

@@ -2,7 +2,7 @@
 // tests need neither root nor systemd.
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { copyState, type StateCopy } from './state-copy.ts'
 import {
   environmentText,

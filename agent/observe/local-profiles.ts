@@ -1,8 +1,8 @@
 // Profiles of the running agent, on the socket in its data folder. A user who can open the socket can read everything
 // that the agent knows.
 import type { Profiler } from '../../shared/adapters/profiler.ts'
-import { AppError, problemBody, statusOf } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
+import { AppError, problemBody, statusOf } from '../../shared/runtime/error.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 
 export const PROFILES = ['cpu', 'heap', 'heap-snapshot'] as const

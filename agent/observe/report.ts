@@ -1,8 +1,8 @@
 // The content of `skerry-agent status`: all facts that this site knows by itself, with or without a reachable server.
 import { z } from 'zod'
 import { cursorText } from '../../shared/crdt/position.ts'
-import { serviceKey } from '../../shared/model/ids.ts'
 import { type ServiceStatus, serviceStatusSchema } from '../../shared/model/status.ts'
+import { serviceKey } from '../../shared/runtime/ids.ts'
 import type { Replica } from '../replica/replica.ts'
 import type { AgentState } from '../state/agent-state.ts'
 import type { SyncLoop } from '../sync/sync-loop.ts'

@@ -1,8 +1,8 @@
 // Local commands of a person to the running agent, without a network: hold, resume, and prune what the guard refused.
 // Each command is stored before it takes effect, and is sent as an event.
 import { z } from 'zod'
-import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { PruneRefusal } from '../../shared/model/status.ts'
+import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 import { andMore } from '../messages/catalogue.ts'
 import { news, warning } from '../messages/event-messages.ts'
 import { refusedOrder, sitePart } from '../messages/site-messages.ts'

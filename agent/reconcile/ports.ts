@@ -1,8 +1,9 @@
 // The dependencies of the rooms of the reconciler: one port for each subject, composed once, in reconcile-loop.ts. A
 // function takes the ports that it uses and no others. A plan takes none: it gets what was read through them.
-import type { ServiceId } from '../../shared/model/ids.ts'
+
 import type { EventStatus, ObjectStatus, StatusKind } from '../../shared/model/status.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import type { Cluster } from '../cluster/cluster.ts'

@@ -1,7 +1,8 @@
 // The loop that makes the cluster equal to its rows. A reconciliation belongs to one service and evaluates its whole
 // present state, whatever event woke it. It runs from replica and agent state alone, without a server.
-import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError, runLoop } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'

@@ -2,7 +2,7 @@
 // The bytes are untrusted: this code never throws on them, and nothing reaches cr-sqlite before these checks.
 import { isUtf8 } from 'node:buffer'
 import { hash } from 'node:crypto'
-import { sealMarkOf } from '../../shared/kube/sealed-object.ts'
+import { sealMarkOf } from '../../shared/model/sealed-object.ts'
 import {
   type Checkpoint,
   checkpointBytes,

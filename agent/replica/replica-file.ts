@@ -4,7 +4,7 @@ import { ALL_DESIRED, type CrdtDb, type Opening, openCrdtDb } from '../../shared
 import { type Database, openSqlite, writeTransaction } from '../../shared/adapters/sqlite.ts'
 import { type Position, positionSchema, samePosition } from '../../shared/crdt/position.ts'
 import { addHash, hashText, parseHash, removeHash, rowHash } from '../../shared/crdt/row-hash.ts'
-import { sealMarkOf } from '../../shared/kube/sealed-object.ts'
+import { sealMarkOf } from '../../shared/model/sealed-object.ts'
 import { type HeadProof, headProofSchema, type Row } from '../../shared/protocol/frames.ts'
 import { BucketSums, bucketCountFor } from '../../shared/protocol/refetch.ts'
 import type { Wrap } from './page-reader.ts'

@@ -2,8 +2,8 @@
 // transaction (CU4); a read returns a complete revision or nothing (RV1).
 import type { Position } from '../../shared/crdt/position.ts'
 import type { ServiceRow } from '../../shared/model/desired.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
 import type { HeadProof } from '../../shared/protocol/frames.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 
 /** A service by its row, with all its objects, their hash verified against the row's digest. */
 export interface DesiredRevision extends ServiceId {

@@ -1,7 +1,7 @@
 // A service in the replica: complete, or not enforceable (RV1).
 import { setDigest } from '../../shared/kube/canonical.ts'
 import { objectRowPrefix, parseRowId, type ServiceRow, serviceRowId, serviceRowSchema } from '../../shared/model/desired.ts'
-import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 import { servicePart } from '../messages/service-messages.ts'
 import type { ServiceRead } from './replica.ts'
 import type { ReplicaFile } from './replica-file.ts'

@@ -1,7 +1,7 @@
 // Opens sealed rows when their service is read, and not before. What the HPKE encapsulations lead to is kept in memory
 // only.
 import { exportFrom } from '../../shared/adapters/hpke.ts'
-import { openObject, sealMarkOf } from '../../shared/kube/sealed-object.ts'
+import { openObject, sealMarkOf } from '../../shared/model/sealed-object.ts'
 import { boundSecret, SEAL_INFO, sealContext, unwrapKey } from '../../shared/protocol/sealed-keys.ts'
 import type { Wrap } from './page-reader.ts'
 

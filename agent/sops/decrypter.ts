@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { openAge } from '../../shared/adapters/age.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import { withSopsValues } from '../../shared/sops/object.ts'
 import { type OpenSops, openSops } from '../../shared/sops/open.ts'
 import { hasSopsMember, parcelsOf, recipientsText, type SopsParcel, sopsMemberOf } from '../../shared/sops/parcel.ts'

@@ -3,9 +3,9 @@
 // the agent waits for them before a request to the API server that the file must record (IV1), and before a push, so
 // that a reported rev is never given out again.
 import type { ObjectRef } from '../../shared/kube/object.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
 import type { StatusKind } from '../../shared/model/status.ts'
 import type { KeyLink } from '../../shared/protocol/key-links.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import type { WrittenClaim } from './claims.ts'
 
 /** One object that a service owns in this cluster. Written before its first apply, dropped only after the API server

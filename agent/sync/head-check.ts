@@ -1,9 +1,9 @@
 // Asks the server to confirm that this replica is at its head (PR7): until the first confirmation, then about once an
 // hour. So the agent notices within that time if another program answers in place of the server.
 import type { Position } from '../../shared/crdt/position.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import { headBytes } from '../../shared/protocol/head.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { verifyBytes } from '../../shared/runtime/keys.ts'
 
 export const HEAD_INTERVAL_MS = 3_600_000

@@ -2,7 +2,6 @@
 // request and returns its outcome.
 import { cursorText } from '../../shared/crdt/position.ts'
 import { ASK_FRAME_BEGINS, ASK_PARAM } from '../../shared/protocol/ask.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import { PROJECTS_PARAM, REFETCH_REASONS, type RefetchReason } from '../../shared/protocol/frames.ts'
 import { HEAD_PARAM } from '../../shared/protocol/head.ts'
 import type { KeyLink } from '../../shared/protocol/key-links.ts'
@@ -11,6 +10,7 @@ import { PAGE_BYTES_MAX, PART_BYTES_MAX, ROUTES } from '../../shared/protocol/ro
 import { BOUND_PARAM, SEAL_PARAM } from '../../shared/protocol/sealed-keys.ts'
 import { parseTransfer, SLICE_PARAM, TRANSFER_HEADER } from '../../shared/protocol/transfer.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import { SOPS_PARAM } from '../../shared/sops/parcel.ts'
 import type { AskDesk } from '../ask/ask-desk.ts'

@@ -1,9 +1,9 @@
 // The way up: one batch of the outbox. A row that the server refuses leaves with a log line, so that it never holds up
 // the others (PU3).
 import { isDiskFull } from '../../shared/adapters/sqlite.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import { ROUTES, STATUS_BODY_BYTES_MAX, STATUS_ROWS_MAX } from '../../shared/protocol/routes.ts'
 import { REV_INCARNATION, type StatusAnswer, type StatusRequest, statusAnswerSchema } from '../../shared/protocol/status.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { CALL_TIMEOUT_MS, parseAnswer, type SessionKeeper } from '../link/session-keeper.ts'
 import type { AgentState } from '../state/agent-state.ts'

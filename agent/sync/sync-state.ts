@@ -1,10 +1,11 @@
 // The state machine of sync: (state, event) → (state, effects). Pure and complete: every event has an answer in every
 // state. Enforcement is independent of it: it reads the replica only.
-import type { ServiceId } from '../../shared/model/ids.ts'
-import type { ErrorCode } from '../../shared/protocol/error.ts'
-import { ERRORS } from '../../shared/protocol/error-table.ts'
+
 import type { RefetchReason } from '../../shared/protocol/frames.ts'
 import { exhaustive } from '../../shared/runtime/assert.ts'
+import type { ErrorCode } from '../../shared/runtime/error.ts'
+import { ERRORS } from '../../shared/runtime/error-table.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 
 /** The way to the next page. `refetch` creates a new file: from the differences (`buckets`), or from everything
  *  (`whole`). */

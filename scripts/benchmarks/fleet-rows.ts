@@ -11,13 +11,14 @@ import {
 } from '../../server/store/status/status-columns.ts'
 import type { Tables } from '../../server/store/tables.ts'
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
+import type { HealthWord } from '../../shared/kube/health-object.ts'
 import type { ServiceRow } from '../../shared/model/desired.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import { placementWords } from '../../shared/model/placement-words.ts'
 import { FLEET, syncOptionsSchema } from '../../shared/model/resources.ts'
-import type { DriftStatus, HealthWord, ObjectStatus, ServiceStatus } from '../../shared/model/status.ts'
+import type { DriftStatus, ObjectStatus, ServiceStatus } from '../../shared/model/status.ts'
 import { REV_INCARNATION } from '../../shared/protocol/status.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 
 export interface FleetShape {

@@ -31,7 +31,6 @@ import { STATUS_ROWS_PER_CLUSTER_MAX } from '../../server/store/status/status-ro
 import { EVENTS_MAX } from '../../server/store/status/store-events.ts'
 import { YAML_ALIASES_MAX, YAML_BYTES_MAX, YAML_DEPTH_MAX, YAML_NODES_MAX } from '../../shared/adapters/yaml.ts'
 import { STATUS_GRACE_MS } from '../../shared/kube/health-object.ts'
-import { NAME_LENGTH_MAX } from '../../shared/model/ids.ts'
 import { CONFIG_DATA_LENGTH_MAX, CONFIG_HOSTS_MAX, CONFIG_SECRETS_MAX, CONFIG_SOURCES_MAX } from '../../shared/model/render.ts'
 import { SAVED_QUERIES_MAX } from '../../shared/model/saved-queries.ts'
 import { SITE_CHARS_MAX, SITE_KEYS_MAX, SITE_MAPS_MAX, SITE_VALUE_CHARS_MAX } from '../../shared/model/site-config.ts'
@@ -45,6 +44,7 @@ import {
   ROW_ID_BYTES_MAX,
   WAIT_SECONDS_MAX,
 } from '../../shared/protocol/routes.ts'
+import { NAME_LENGTH_MAX } from '../../shared/runtime/ids.ts'
 
 const plain = (count: number): string => count.toLocaleString('en-US')
 const size = (bytes: number): string => {

@@ -1,8 +1,9 @@
 // Every agent in memory, so that a poll costs no query. Code that changes agents, revocations or clusters names the
 // changed one; a change of one reads one.
-import type { AgentId, ClusterId } from '../../shared/model/ids.ts'
+
 import { backoffMs } from '../../shared/runtime/backoff.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import type { AgentId, ClusterId } from '../../shared/runtime/ids.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'

@@ -1,6 +1,6 @@
 // Identifies the caller of a request: the API token or access token in its Authorization header, or the session cookie
 // of a browser.
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { identifyCaller } from '../store/audit/caller.ts'
 import type { ApiTokens } from './api-tokens.ts'
 import type { UserSessions } from './oidc/user-sessions.ts'

@@ -1,9 +1,9 @@
 // The stored spec of a Config: values of secrets are sealed there and nowhere in the clear. People read a mark, equal
 // for equal values, and a mark written back keeps the present value.
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
-import { durationMs } from '../../shared/model/durations.ts'
 import { type ConfigData, type ConfigSpec, configSpecSchema, REFRESH_MS_DEFAULT, type ValueSource } from '../../shared/model/render.ts'
-import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import { durationMs } from '../../shared/runtime/durations.ts'
+import { AppError, type Problem } from '../../shared/runtime/error.ts'
 import { boundHosts, type HostBinding } from './config-hosts.ts'
 import type { ConfigId, ConfigKeys, ValueKey } from './config-keys.ts'
 import { fileWrapBytes } from './key-wrap.ts'

@@ -1,6 +1,6 @@
 // Reads Configs for code that needs their values: credentials of sources, and renders.
 import { placeOf, repositorySpecSchema } from '../../shared/model/resources.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { CredentialUse } from '../sources/sources.ts'
 import type { Store } from '../store/store.ts'
 import { boundHosts, decideHost, type HostDecision, hostOf } from './config-hosts.ts'

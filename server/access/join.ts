@@ -1,7 +1,6 @@
 // A new agent proves that it has a join token and that it holds the key it brings; from then on its identity is that
 // key.
-import { agentIdSchema, clusterIdSchema } from '../../shared/model/ids.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+
 import {
   type JoinAnswer,
   type JoinRequest,
@@ -15,6 +14,8 @@ import type { KeyLink } from '../../shared/protocol/key-links.ts'
 import { formerClustersBytes } from '../../shared/protocol/removal.ts'
 import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_VERSION } from '../../shared/protocol/version.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
+import { agentIdSchema, clusterIdSchema } from '../../shared/runtime/ids.ts'
 import { equalSecrets, verifyBytes } from '../../shared/runtime/keys.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'

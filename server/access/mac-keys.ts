@@ -3,7 +3,7 @@
 // next rotation drops it.
 import { createHmac, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { readOrMake, replaceSecret } from './secret-file.ts'
 
 export type MacPurpose = 'session' | 'nonce' | 'webhook' | 'render'

@@ -3,7 +3,7 @@
 // cluster the set of another one, and the server would wrap the keys. The key of the proofs is not in the store.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
-import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
+import type { ClusterId, ServiceId } from '../../shared/runtime/ids.ts'
 import type { DesiredService, ProofOf } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 import type { Sealing } from './sealing.ts'

@@ -2,9 +2,9 @@
 // The store has how far it is, so that a server that was stopped in between goes on.
 import { randomBytes } from 'node:crypto'
 import { type RotationView, rotationViewSchema } from '../../shared/model/rotation-views.ts'
-import { AppError } from '../../shared/protocol/error.ts'
-import { ERRORS } from '../../shared/protocol/error-table.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
+import { ERRORS } from '../../shared/runtime/error-table.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Pace } from '../../shared/runtime/pace.ts'

@@ -1,8 +1,9 @@
 // The last contact of each cluster, written every ten seconds in one batch: polls are many, and nobody needs it to the
 // second. A new cluster is written at once, because the person who joined it looks for it now.
-import type { ClusterId } from '../../shared/model/ids.ts'
+
 import { WAIT_SECONDS_DEFAULT } from '../../shared/protocol/routes.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Store } from '../store/store.ts'

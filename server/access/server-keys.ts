@@ -5,7 +5,6 @@
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { AppError } from '../../shared/protocol/error.ts'
 import {
   KEY_LINKS_MAX,
   type KeyLink,
@@ -15,8 +14,9 @@ import {
   keyRevocationBytes,
   keyRevocationSchema,
 } from '../../shared/protocol/key-links.ts'
-import { publicKeySchema } from '../../shared/protocol/signatures.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { fingerprint, forgetPrivateKey, generateKey, type SigningKey, signBytes } from '../../shared/runtime/keys.ts'
+import { publicKeySchema } from '../../shared/runtime/signatures.ts'
 import { loadMacKeys, type MacKeys } from './mac-keys.ts'
 import { readOrMake, replaceSecret, stagedPath } from './secret-file.ts'
 

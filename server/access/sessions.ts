@@ -2,8 +2,6 @@
 // server's clock counts, so an agent with any clock, after any time offline, gets a session. Facts that may change
 // under a valid token (revocation, a newer incarnation, a removed cluster) are read at every request.
 import { timingSafeEqual } from 'node:crypto'
-import { type AgentId, agentIdSchema } from '../../shared/model/ids.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import { type RemovalStatement, removalBytes } from '../../shared/protocol/removal.ts'
 import {
   INCARNATION_AHEAD,
@@ -16,6 +14,8 @@ import {
   sessionProofBytes,
 } from '../../shared/protocol/session.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
+import { type AgentId, agentIdSchema } from '../../shared/runtime/ids.ts'
 import { fingerprint, verifyBytes } from '../../shared/runtime/keys.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import type { AgentRecord } from '../fleet/records.ts'

@@ -1,8 +1,8 @@
 // One-time links that sign a browser in: whoever runs the server opens the dashboard without copying a token. The code
 // of a link is kept as its hash, in memory only.
 import { sha256Hex } from '../../shared/kube/canonical.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { type ApiTokens, newSecret } from './api-tokens.ts'
 import type { Principal } from './principal.ts'
 

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { openAge } from '../../shared/adapters/age.ts'
 import { type PlacedAgeKey, readAgeKeyFolder } from '../../shared/adapters/age-key-folder.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 
 export interface ServerSopsKeys {
   /** Names the keys of a project; '' without any. */

@@ -1,6 +1,6 @@
 // Master key in the transit engine of HashiCorp Vault or OpenBao. The key never leaves it: data keys are sent there to
 // be wrapped and unwrapped, bound to their place by the additional data of the cipher.
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { KeyWrap } from './key-wrap.ts'
 import { type Vault, type VaultAnswer, VaultError } from './vault-api.ts'
 

@@ -2,8 +2,8 @@
 
 import { orderOf, PHASES } from '../../shared/kube/waves.ts'
 import { parseRowId } from '../../shared/model/desired.ts'
-import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { ObjectOrder } from '../../shared/model/object-order.ts'
+import type { ClusterId, ServiceId } from '../../shared/runtime/ids.ts'
 import { decodeRenderedSet } from '../desired/rendered-set.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { Store } from '../store/store.ts'

@@ -1,7 +1,8 @@
 // The port to what happens because of a write: targeting, removal orders, the guard. Routes ask, they never decide.
-import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
+
 import type { ObjectOrder } from '../../shared/model/object-order.ts'
 import type { SyncAnswer, SyncPlanView, SyncRequest } from '../../shared/model/sync.ts'
+import type { ClusterId, ServiceId } from '../../shared/runtime/ids.ts'
 import type { ClusterRecord, Confirmation, ResourceKey } from '../fleet/records.ts'
 import type { ConfirmedData } from '../fleet/removal-effect.ts'
 

@@ -1,11 +1,11 @@
 // RP2: the plan that a person reads, and the effect of its confirmation.
 import { setImmediate } from 'node:timers/promises'
-import { type ClusterId, serviceKey } from '../../shared/model/ids.ts'
 import { type ServiceStatus, serviceStatusSchema } from '../../shared/model/status.ts'
 import { isSuspendedBy } from '../../shared/model/suspension.ts'
 import type { RestorePlanView } from '../../shared/model/views.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
+import { type ClusterId, serviceKey } from '../../shared/runtime/ids.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Knocks } from '../access/knocks.ts'
 import { type Publication, type PublishDeps, publishRevisions } from '../desired/publisher.ts'

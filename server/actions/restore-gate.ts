@@ -1,9 +1,10 @@
 // RP2: while a server that was set back waits for a person, no agent gets a page from it. What shows that it was set
 // back is its own word, signed by one of its own keys: an agent can repeat it and not invent it.
-import type { ClusterId } from '../../shared/model/ids.ts'
+
 import { checkpointBytes, type HeadProof } from '../../shared/protocol/frames.ts'
 import { followLinks, type KeyLink } from '../../shared/protocol/key-links.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import { verifyBytes } from '../../shared/runtime/keys.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'

@@ -1,12 +1,12 @@
 // A manual sync: reads the facts of the plan, and stores a confirmation of it. That is a confirmation like every other:
 // the reconciliation of the service reads it, so that it survives a crash and meets the newest render.
 import { sha256Hex } from '../../shared/kube/canonical.ts'
-import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { serviceSpecSchema } from '../../shared/model/resources.ts'
 import { serviceStatusSchema } from '../../shared/model/status.ts'
 import type { SyncAnswer, SyncChange, SyncPlanView, SyncRequest } from '../../shared/model/sync.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
+import { type ClusterId, type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { decodeRenderedSet } from '../desired/rendered-set.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'

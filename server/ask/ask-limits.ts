@@ -1,6 +1,6 @@
 // How much may be asked: in bytes and time by the question, in number by caller and by cluster.
 import type { Question } from '../../shared/protocol/ask.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 
 export const ASKS_OF_CALLER_MAX = 64
 export const ASKS_OF_CLUSTER_MAX = 64

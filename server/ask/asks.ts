@@ -1,7 +1,7 @@
 // Questions to clusters. A question is put into the answer of the agent's open poll and never waits for an agent that
 // is away; its answer goes from the agent's requests to the reader and is stored nowhere. Sync is not held up: an agent
 // answers on other connections than the one of its poll.
-import type { ClusterId } from '../../shared/model/ids.ts'
+
 import {
   ANSWER_HOLD_MS,
   ANSWER_PART_BYTES_MAX,
@@ -13,8 +13,9 @@ import {
   askBytes,
   isLast,
 } from '../../shared/protocol/ask.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import { type AskLimits, answerBytesMax, createAskLimits, timeMax } from './ask-limits.ts'
 import { OpenAsk } from './open-asks.ts'
 

@@ -1,8 +1,9 @@
 // One question under way: the parts of its answer, which wait here until the reader takes them. An agent gets no reply
 // to a part while there is no room, so a slow reader slows the agent and fills no memory.
-import type { ClusterId } from '../../shared/model/ids.ts'
+
 import type { AskFrame, AskRequest } from '../../shared/protocol/ask.ts'
-import type { AppError } from '../../shared/protocol/error.ts'
+import type { AppError } from '../../shared/runtime/error.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 
 /** A frame before a poll takes it, which decides over the signature. */
 export type UnsignedFrame = Pick<AskFrame, 't' | 'id' | 'epoch' | 'within' | 'who' | 'bytesMax' | 'msMax'> & Pick<AskRequest, 'question'>

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { closeSync, constants, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import { isDiskFull } from '../../shared/adapters/sqlite.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 
 const CHUNK = 1_024 * 1_024
 

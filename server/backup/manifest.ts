@@ -4,7 +4,7 @@
 import { lstatSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 
 export const MANIFEST = 'manifest.json'
 export const STORE = 'fleet.sqlite'

@@ -1,7 +1,7 @@
 // The mark of a data folder that a restore is filling. While it is there, what is in the folder is no server's.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 
 export const RESTORE_MARK = 'restore-unfinished'
 

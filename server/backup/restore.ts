@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:f
 import { dirname, join } from 'node:path'
 import type { DataFolder } from '../../shared/adapters/data-folder.ts'
 import { syncPath } from '../../shared/adapters/sync-path.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { leapChangesOfFile } from '../store/engines/store-file.ts'
 import { namedDiskFull, sumFile, writeSynced } from './copy-file.ts'
 import { type BackupDeps, stopIfTold } from './create.ts'

@@ -1,7 +1,7 @@
 // The server's signing key in a folder, read without creating one (loadServerKeys creates missing ones).
 import { z } from 'zod'
-import { publicKeySchema } from '../../shared/protocol/signatures.ts'
 import { fingerprint, signBytes, verifyBytes } from '../../shared/runtime/keys.ts'
+import { publicKeySchema } from '../../shared/runtime/signatures.ts'
 
 const signingSchema = z.object({ publicKey: publicKeySchema, privateKey: z.string().min(1) })
 const linksSchema = z.object({

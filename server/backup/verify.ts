@@ -2,7 +2,7 @@
 // named; links are not followed.
 import { lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { openStoreFile } from '../store/engines/store-file.ts'
 import { type FileSum, sumFile } from './copy-file.ts'
@@ -98,7 +98,10 @@ function checkStore(folder: string, { manifest, problems, warnings }: Verified, 
       const lost = file.references().filter(({ sha256 }) => !held.has(sha256))
       for (const { sha256, of } of lost.filter(({ desired }) => desired)) problems.push(`${pathOfContent(sha256)} of ${of} is missing`)
       const past = lost.filter(({ desired }) => !desired).length
-      if (past > 0) warnings.push(`${past === 1 ? '1 revision of the past was' : `${past} revisions of the past were`} lost before this backup was made`)
+      if (past > 0)
+        warnings.push(
+          `${past === 1 ? '1 revision of the past was' : `${past} revisions of the past were`} lost before this backup was made`,
+        )
     } finally {
       file.close()
     }

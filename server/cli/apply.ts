@@ -1,6 +1,6 @@
 // apply: resources from files to the server, all or none.
 import { type ApplyAnswer, applyAnswerSchema } from '../../shared/model/apply-views.ts'
-import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import { AppError, type Problem } from '../../shared/runtime/error.ts'
 import { referenceWarnings } from './apply-references.ts'
 import { countText, plainText } from './columns.ts'
 import type { Context, Output } from './context.ts'

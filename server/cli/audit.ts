@@ -13,7 +13,7 @@ import {
 import { AuditVerifier } from '../../shared/model/audit-verify.ts'
 import { durationMs, durationSchema } from '../../shared/model/resources.ts'
 import { type EventView, eventViewSchema } from '../../shared/model/views.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { fingerprint } from '../../shared/runtime/keys.ts'
 import { printFieldManagers } from './ask/field-managers.ts'
 import type { Client } from './client.ts'

@@ -15,8 +15,8 @@ import type { StreamEvent } from '../../client/events.ts'
 import { LIST_LIMIT_MAX } from '../../shared/model/constants.ts'
 import { listOf } from '../../shared/model/list-page.ts'
 import { logoutAnswerSchema } from '../../shared/model/sign-in.ts'
-import { AppError, errorFromProblem, problemBodySchema } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError, errorFromProblem, problemBodySchema } from '../../shared/runtime/error.ts'
 import type { CliIo } from './io.ts'
 
 const TIMEOUT_MS = 60_000

@@ -1,5 +1,5 @@
 // The surroundings of every command, and how results and errors reach a person.
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { Client } from './client.ts'
 import { type Column, plainText, renderTable, type TableStyle, WIDE_COLUMNS } from './columns.ts'
 import type { Connection } from './contexts/connection.ts'

@@ -20,7 +20,7 @@ import {
   roleViewSchema,
   serviceViewSchema,
 } from '../../shared/model/views.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { type Client, noContent, path } from './client.ts'
 import { countText, plainText } from './columns.ts'
 import type { Context } from './context.ts'

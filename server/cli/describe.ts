@@ -24,8 +24,8 @@ import {
   type ServiceView,
   serviceViewSchema,
 } from '../../shared/model/views.ts'
-import type { Problem } from '../../shared/protocol/error.ts'
 import { cutTexts } from '../../shared/runtime/cut-text.ts'
+import type { Problem } from '../../shared/runtime/error.ts'
 import { type Client, path } from './client.ts'
 import { ageText, type Column, labelsText, messagesOf, plainText, renderTable, withAuthor, withShortMessages } from './columns.ts'
 import { clusterConfigFacts, configFacts, siteFacts } from './config-facts.ts'

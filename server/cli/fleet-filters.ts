@@ -2,8 +2,9 @@
 // show more than was meant.
 
 import type { Query } from '../../client/client.ts'
+import { HEALTH_WORDS } from '../../shared/kube/health-object.ts'
 import { parseSelectorText } from '../../shared/model/labels.ts'
-import { HEALTH_WORDS, SYNC_WORDS } from '../../shared/model/status.ts'
+import { SYNC_WORDS } from '../../shared/model/status.ts'
 import { CLUSTER_SORTS, LIVENESS_WORDS, OBJECT_SORTS, PLACEMENT_SORTS } from '../../shared/model/views.ts'
 import { nearest } from '../../shared/runtime/edit-distance.ts'
 import { UsageError } from './io.ts'

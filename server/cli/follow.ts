@@ -2,8 +2,8 @@
 
 import type { StreamEvent } from '../../client/events.ts'
 import { type ChangeTopic, type ChangeView, changeViewSchema, positionSchema, READY_EVENT, RESET_EVENT } from '../../shared/model/change.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { Context } from './context.ts'
 
 export type FollowStep =

@@ -1,5 +1,7 @@
 // The facts about a HealthRule for `describe`, and whether the server has accepted it.
-import { type HealthRuleSpec, VERDICTS } from '../../shared/model/health-rules.ts'
+
+import { VERDICTS } from '../../shared/kube/fleet-rule.ts'
+import type { HealthRuleSpec } from '../../shared/model/health-rules.ts'
 import type { HealthRuleView } from '../../shared/model/views.ts'
 import { path } from './client.ts'
 import { ageText, labelsText } from './columns.ts'

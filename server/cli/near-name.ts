@@ -2,8 +2,8 @@
 import { z } from 'zod'
 import { LIST_LIMIT_MAX } from '../../shared/model/constants.ts'
 import { listOf } from '../../shared/model/list-page.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import { nearest } from '../../shared/runtime/edit-distance.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { Context } from './context.ts'
 import { KINDS, type Kind, parseTarget } from './kinds.ts'
 

@@ -2,7 +2,7 @@
 import { durationMs, durationSchema } from '../../shared/model/resources.ts'
 import { shortRevision } from '../../shared/model/revision-text.ts'
 import { type RepositoryView, refreshAnswerSchema, repositoryViewSchema } from '../../shared/model/views.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { path } from './client.ts'
 import { type Context, type Output, printItems } from './context.ts'
 import { UsageError } from './io.ts'

@@ -5,7 +5,7 @@ import { extname, join } from 'node:path'
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
 import { explainIssues, pathSegments, withoutReadOnly } from '../../shared/model/explain.ts'
 import { type Applicable, applicableSchema } from '../../shared/model/resources.ts'
-import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import { AppError, type Problem } from '../../shared/runtime/error.ts'
 
 const EXTENSIONS = ['.yaml', '.yml', '.json']
 

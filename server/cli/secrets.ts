@@ -4,7 +4,7 @@ import { type RotationAnswer, type RotationView, rotationAnswerSchema } from '..
 import { type SealView, sealViewSchema } from '../../shared/model/seal-views.ts'
 import { type AgentCredential, agentCredentialSchema } from '../../shared/model/sign-in.ts'
 import { webhookAnswerSchema } from '../../shared/model/views.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { path } from './client.ts'
 import { countText } from './columns.ts'
 import { type Context, type Output, printItems } from './context.ts'

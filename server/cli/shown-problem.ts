@@ -1,6 +1,6 @@
 // A problem that a server tells, with the line it is about and a caret: of what it says nothing moves the cursor.
 import { problemText } from '../../shared/adapters/render-text.ts'
-import type { Problem } from '../../shared/protocol/error.ts'
+import type { Problem } from '../../shared/runtime/error.ts'
 import { plainText } from './columns.ts'
 
 /** Ends with a line feed. */

@@ -77,8 +77,7 @@ export function repositoryPlaceFacts({ spec, status }: RepositoryView, nowMs: nu
   const place = placeOf(spec)
   const { url, ref } = placeTexts(spec)
   const secretRef = place.spec.auth?.secretRef
-  const verified =
-    place.kind === 'git' && place.spec.verify !== undefined ? signersText(place.spec.verify.keys.length) : null
+  const verified = place.kind === 'git' && place.spec.verify !== undefined ? signersText(place.spec.verify.keys.length) : null
   const options = place.kind === 'git' ? [place.spec.submodules === true ? 'submodules' : '', place.spec.submoduleCredentials === true ? 'credential for submodules' : '', place.spec.client === undefined ? '' : `client ${place.spec.client}`] : [] // biome-ignore format: two of a kind
   const kept =
     status.ready || status.commit === null || status.fetchedMs === null

@@ -10,7 +10,7 @@ import {
   syncAnswerSchema,
   syncPlanViewSchema,
 } from '../../shared/model/sync.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { path } from './client.ts'
 import { type Column, countText, plainText, renderTable } from './columns.ts'
 import { type Context, type Output, usesColour } from './context.ts'

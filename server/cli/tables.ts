@@ -1,8 +1,8 @@
 // The columns of every kind. The words come from the server; here is only what is shown of them.
 
+import { VERDICTS } from '../../shared/kube/fleet-rule.ts'
 import { parseRefKey } from '../../shared/kube/object.ts'
 import type { WrittenBy } from '../../shared/model/commits.ts'
-import { VERDICTS } from '../../shared/model/health-rules.ts'
 import { placeOf, placeTexts, sourcesOf } from '../../shared/model/resources.ts'
 import { shortRevision } from '../../shared/model/revision-text.ts'
 import type {

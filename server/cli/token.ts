@@ -9,7 +9,7 @@ import {
   exchangedTokenSchema,
   whoamiAnswerSchema,
 } from '../../shared/model/views.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { noContent, path } from './client.ts'
 import type { Context, Output } from './context.ts'
 import { consent } from './delete.ts'

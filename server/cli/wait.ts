@@ -8,7 +8,7 @@ import {
   repositoryViewSchema,
   serviceViewSchema,
 } from '../../shared/model/views.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { type Client, path } from './client.ts'
 import { countText, plainText } from './columns.ts'
 import { type Context, usesColour } from './context.ts'

@@ -1,5 +1,5 @@
 // get --watch: the list, then each changed item again. The feed names the changes, and only those are read again.
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { Context } from './context.ts'
 import { type FollowStep, follow, gathered, patiently } from './follow.ts'
 import { type Shown, WATCHING, type WatchedKind } from './watch-kinds.ts'

@@ -3,7 +3,7 @@
 import { accessSync, constants, readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { type ExecEntry, readExecList } from '../render/exec/list.ts'
 import { createPrograms, type ProgramChoices } from '../render/sandbox/programs.ts'
 import type { SandboxMode } from '../render/sandbox/runs.ts'

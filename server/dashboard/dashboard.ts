@@ -1,7 +1,7 @@
 // The door of the dashboard: one page for every path below /dashboard/, and its files. It knows nothing of the fleet;
 // the page asks the admin API like any other client. All addresses in the page are relative to its own, so that it
 // works behind a proxy that puts the server below a path.
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { problemResponse } from '../http/problem.ts'
 import type { Asset } from './assets.ts'
 

@@ -1,7 +1,8 @@
 // Clusters whose shard file could not take what the fleet store holds: a full disk, a damaged file, lost content.
 // Agents of these clusters are served what the file has.
-import type { ClusterId } from '../../shared/model/ids.ts'
+
 import type { Clock } from '../../shared/runtime/clock.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 
 export interface Behind {

@@ -1,8 +1,9 @@
 // Brings shard files that could not take a publication to where the fleet store is (CU7): with the next publication of
 // a cluster, and by itself after a backoff.
-import type { ClusterId } from '../../shared/model/ids.ts'
+
 import { type BackoffLimits, backoffMs } from '../../shared/runtime/backoff.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Pace } from '../../shared/runtime/pace.ts'

@@ -1,7 +1,7 @@
 // CU2a: an agent obeys no epoch below the greatest it has seen. Whatever made a shard file another one (damage, loss, a
 // restore), its clusters get a higher epoch before the file is served. The fleet store holds which files that was done
 // for, so that a crash in between is made good at the next start.
-import type { ClusterId } from '../../shared/model/ids.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Store } from '../store/store.ts'
 import type { OpenedShards } from './shard-files.ts'

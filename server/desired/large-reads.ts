@@ -1,6 +1,7 @@
 // The main thread's side of the Worker of large pages: a bounded queue, one place for each cluster.
-import { AppError } from '../../shared/protocol/error.ts'
+
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import { startWorker, WorkerLine } from '../store/worker-line.ts'

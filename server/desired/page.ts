@@ -1,9 +1,9 @@
 // Makes one signed page from what was read of a shard. Pure: the rows were read before, in one transaction with their
 // head (PL2).
 import type { Position } from '../../shared/crdt/position.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
 import { type Checkpoint, checkpointBytes, type Hello } from '../../shared/protocol/frames.ts'
 import { COMPRESS_BYTES_MIN } from '../../shared/protocol/routes.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import { rawZstd, zstd } from '../../shared/runtime/zstd.ts'
 import type { PageKeys } from './page-seal.ts'
 import type { RowBody } from './row-frames.ts'

@@ -1,9 +1,10 @@
 // SL16: the sealed rows that each cluster may have. Keys are wrapped for no other row, whatever the shard file has: a
 // row must be of the set that this process wrote last for the cluster, or of one whose placement is proven by the
 // store.
-import { sealMarkOf } from '../../shared/kube/sealed-object.ts'
+
 import { parseRowId } from '../../shared/model/desired.ts'
-import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { sealMarkOf } from '../../shared/model/sealed-object.ts'
+import { type ClusterId, type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { placedBy, proveAll, withProofs } from '../access/placement-proofs.ts'
 import type { Sealing } from '../access/sealing.ts'

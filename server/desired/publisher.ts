@@ -3,8 +3,8 @@
 // equal in them is computed once, and between two batches the server answers others.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { isFleetRows, objectRowPrefix, type ServiceRow } from '../../shared/model/desired.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
 import { assert } from '../../shared/runtime/assert.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import type { Pace } from '../../shared/runtime/pace.ts'
 import type { DesiredService } from '../fleet/records.ts'
 import type { ContentStore } from '../store/content/content-store.ts'

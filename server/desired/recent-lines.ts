@@ -2,7 +2,7 @@
 // clusters writes one set of lines a thousand times: they are made, hashed and compressed once, and no page of that
 // commit reads the shard file.
 import { sha256Hex } from '../../shared/kube/canonical.ts'
-import { sealMarkOf } from '../../shared/kube/sealed-object.ts'
+import { sealMarkOf } from '../../shared/model/sealed-object.ts'
 import { isBounded, type Row, rowLine } from '../../shared/protocol/frames.ts'
 import { isSopsRow } from '../../shared/sops/parcel.ts'
 import type { SealedRow } from './row-lines.ts'

@@ -1,9 +1,9 @@
 // A service's object rows as immutable content: zstd over NDJSON of [row id, doc], sorted by id, so that equal sets are
 // one file in the content store.
 import { z } from 'zod'
-import { AppError } from '../../shared/protocol/error.ts'
 import { badRowDoc, badRowId } from '../../shared/protocol/frames.ts'
 import { PAGE_BYTES_MAX } from '../../shared/protocol/routes.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { unzstd, zstd } from '../../shared/runtime/zstd.ts'
 
 const lineSchema = z.tuple([z.string(), z.string()])

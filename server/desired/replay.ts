@@ -1,8 +1,8 @@
 // Rows of the fleet store that a shard file lacks (CU7): at the start after a crash between the two, or in a rebuilt
 // file; later after a failed write, or during a rewrite.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Pace } from '../../shared/runtime/pace.ts'
 import type { DesiredService } from '../fleet/records.ts'

@@ -2,7 +2,7 @@
 // the fleet store, the source of truth, beside the old one; publications meanwhile follow, and the last of them while
 // nothing is published. Then the clusters' epochs are raised, and only then is the new file served. After a crash at
 // any step, the next start finds one whole file: the old one, or the new one with its epochs raised.
-import type { ClusterId } from '../../shared/model/ids.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Pace } from '../../shared/runtime/pace.ts'
 import type { ContentStore } from '../store/content/content-store.ts'

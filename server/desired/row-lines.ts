@@ -1,6 +1,6 @@
 // The lines of a page, written as the rows are read: a large cluster's rows are never all there as objects and as text
 // at once.
-import { type SealMark, sealMarkOf } from '../../shared/kube/sealed-object.ts'
+import { type SealMark, sealMarkOf } from '../../shared/model/sealed-object.ts'
 import { isBounded, type Row, rowLine } from '../../shared/protocol/frames.ts'
 import { isSopsRow } from '../../shared/sops/parcel.ts'
 import type { RecentLines } from './recent-lines.ts'

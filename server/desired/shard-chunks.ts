@@ -1,6 +1,6 @@
 // Many revisions in the order and in the portions in which shard files take them best. Neighbours in a file share its
 // pages and are written together; a portion is one transaction of one file, and few milliseconds.
-import type { ClusterId } from '../../shared/model/ids.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import { rowsToWrite } from './revision-changes.ts'
 import type { ServiceRevision, Shards } from './shards.ts'
 

@@ -1,9 +1,9 @@
 // The port to the shard files: every cluster's desired rows in cr-sqlite, as its agent will pull them. Derived from the
 // fleet store and rebuildable from it; one db_version is one revision of one service in one cluster (CU6).
 import type { Position } from '../../shared/crdt/position.ts'
-import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { RefetchReason } from '../../shared/protocol/frames.ts'
 import type { TransferHead } from '../../shared/protocol/transfer.ts'
+import type { ClusterId, ServiceId } from '../../shared/runtime/ids.ts'
 import type { BehindClusters } from './behind.ts'
 
 /** The whole of a service in a cluster, or of its health rules (HEALTH_RULES, whose rows are `objects`). `serviceDoc:

@@ -1,7 +1,7 @@
 // At start, before epochs and replay: what a shard file has that the fleet store does not. The store is the truth, and
 // may be an older one than the file knows (a restored backup), have been somewhere else meanwhile, or have lost a
 // cluster that the file still keeps (a crash in the midst of its deletion).
-import type { ClusterId } from '../../shared/model/ids.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Store } from '../store/store.ts'
 import type { OpenedShards } from './shard-files.ts'

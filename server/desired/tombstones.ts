@@ -1,8 +1,9 @@
 // Removes what is left of services that left their clusters: status rows that a killed server left behind, and then the
 // tombstones in the fleet store. A tombstone is kept until the shard file has had it for an hour: a power loss may take
 // the newest revisions from a file, which are then replayed from the store (CU7).
-import type { ClusterId } from '../../shared/model/ids.ts'
+
 import type { Clock } from '../../shared/runtime/clock.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Pace } from '../../shared/runtime/pace.ts'

@@ -1,6 +1,7 @@
 // Polls that wait for a change of their cluster. A wake-up is a hint (PL10): the poll then reads for itself.
-import type { ClusterId } from '../../shared/model/ids.ts'
+
 import type { Clock } from '../../shared/runtime/clock.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import { Deadline, Deadlines } from './deadlines.ts'
 
 /**

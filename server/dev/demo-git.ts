@@ -2,7 +2,7 @@
 // beside it to commit with. Read-only from outside.
 import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 
 export interface DemoGit {
   readonly url: string

@@ -2,10 +2,10 @@
 // that is made up. It applies what it receives after a while, drifts, breaks and heals; it can be cut off.
 import { randomBytes } from 'node:crypto'
 import { cursorText, type Position } from '../../shared/crdt/position.ts'
+import type { HealthWord } from '../../shared/kube/health-object.ts'
 import { refKey } from '../../shared/kube/object.ts'
 import { confirmationToken, parseRowId, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
-import { serviceKey } from '../../shared/model/ids.ts'
-import type { DriftStatus, EventStatus, HealthWord, ObjectStatus, ServiceStatus, SyncWord } from '../../shared/model/status.ts'
+import type { DriftStatus, EventStatus, ObjectStatus, ServiceStatus, SyncWord } from '../../shared/model/status.ts'
 import { ANSWERS, ASK_FRAME_BEGINS, ASK_PARAM, type AskedRef, type Question, questionSchema } from '../../shared/protocol/ask.ts'
 import { type Hello, helloSchema, parseRowLine } from '../../shared/protocol/frames.ts'
 import {
@@ -22,6 +22,7 @@ import { sessionAnswerSchema, sessionProofBytes } from '../../shared/protocol/se
 import { REV_INCARNATION } from '../../shared/protocol/status.ts'
 import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_VERSION } from '../../shared/protocol/version.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
+import { serviceKey } from '../../shared/runtime/ids.ts'
 import { generateKey, signBytes } from '../../shared/runtime/keys.ts'
 import { systemRandom } from '../../shared/runtime/random.ts'
 import { unzstd } from '../../shared/runtime/zstd.ts'

@@ -1,10 +1,10 @@
 // The content store: whatever is referred to is there and hashes to its name; the rest is counted.
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import { isSealed, isSecretRow } from '../../shared/kube/sealed-object.ts'
 import { parseRowId } from '../../shared/model/desired.ts'
-import { serviceKey } from '../../shared/model/ids.ts'
+import { isSealed, isSecretRow } from '../../shared/model/sealed-object.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { serviceKey } from '../../shared/runtime/ids.ts'
 import { decodeRenderedSet } from '../desired/rendered-set.ts'
 import { contentFilesIn } from '../store/content/content-files.ts'
 import { asidePath, contentPath, isContentFolder, readContentName } from '../store/content/content-names.ts'

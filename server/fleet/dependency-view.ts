@@ -1,8 +1,8 @@
 // How far the services are that a service depends on, in the clusters in which it is. From what agents reported last;
 // pure.
 import type { DependencyView } from '../../shared/model/dependency-views.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
 import type { ServiceStatus } from '../../shared/model/status.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import type { DesiredService } from './records.ts'
 
 export interface DependencyInput {

@@ -1,5 +1,5 @@
 // Events that the server itself adds to the stream: one for each change of state, none for a tick.
-import type { ServiceId } from '../../shared/model/ids.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import { withTrace } from '../../shared/runtime/trace-id.ts'
 import type { FleetEvent, UnnumberedEvent } from './records.ts'
 

@@ -2,7 +2,7 @@
 // agent does not delete them in between. Pure.
 import { keyOutsideNamespaces } from '../../shared/kube/object.ts'
 import type { ServiceRow } from '../../shared/model/desired.ts'
-import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
+import type { ClusterId, ServiceId } from '../../shared/runtime/ids.ts'
 import type { ObjectNames } from './named-objects.ts'
 
 export type Handover = NonNullable<ServiceRow['handover']>[number]

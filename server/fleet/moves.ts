@@ -2,9 +2,9 @@
 // happens, by the rules of planService. Pure.
 
 import type { MoveView } from '../../shared/model/apply-views.ts'
-import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
+import { type ClusterId, type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 import { guardRemovals } from './guard.ts'
 import { firstByKey } from './placements-summary.ts'
 import { isUnasked } from './plan-service.ts'

@@ -1,8 +1,10 @@
 // The summary of many placements: the worst of their states, in the words of the first one with it, and their number.
 // Computed from the placements themselves if they are at hand, or from counts and one placement where there may be ten
 // thousand. Pure.
+
+import type { HealthWord } from '../../shared/kube/health-object.ts'
 import type { PlacementWords } from '../../shared/model/placement-words.ts'
-import { HEALTH_WORST, type HealthWord, SYNC_WORST } from '../../shared/model/status.ts'
+import { HEALTH_WORST, SYNC_WORST } from '../../shared/model/status.ts'
 import type { PlacementView, State } from '../../shared/model/views.ts'
 
 export interface PlacementsSummary {

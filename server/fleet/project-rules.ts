@@ -20,7 +20,7 @@ import {
   sourcesOf,
 } from '../../shared/model/resources.ts'
 import { coversHost, coversSource } from '../../shared/model/source-patterns.ts'
-import type { Problem } from '../../shared/protocol/error.ts'
+import type { Problem } from '../../shared/runtime/error.ts'
 import { isTarget, type TargetCluster } from './targeting.ts'
 
 /** With the name of the project, for messages. */

@@ -1,14 +1,15 @@
 // The records of the store, as they pass through its port. Integers stay below 2^53; times are ms since the epoch.
 
+import type { HealthWord } from '../../shared/kube/health-object.ts'
 import type { TokenRole } from '../../shared/model/access.ts'
 import type { ServiceRow } from '../../shared/model/desired.ts'
 import type { HistoryCause } from '../../shared/model/history.ts'
-import type { AgentId, ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import type { ClusterOverride, ConfigData } from '../../shared/model/render.ts'
 import type { SiteConfig } from '../../shared/model/site-config.ts'
-import type { HealthWord, StatusKind, SyncWord } from '../../shared/model/status.ts'
-import type { Problem } from '../../shared/protocol/error.ts'
+import type { StatusKind, SyncWord } from '../../shared/model/status.ts'
+import type { Problem } from '../../shared/runtime/error.ts'
+import type { AgentId, ClusterId, ServiceId } from '../../shared/runtime/ids.ts'
 
 export const RESOURCE_KINDS = [
   'Repository',

@@ -6,8 +6,8 @@ import { allowsPrune, keepMark, keepsFrom } from '../../shared/kube/keep-marks.t
 import { type K8sObject, type ObjectRef, refKey } from '../../shared/kube/object.ts'
 import { comparePrune } from '../../shared/kube/order.ts'
 import type { ServiceRow } from '../../shared/model/desired.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
 import type { RemovalView } from '../../shared/model/removal-views.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 
 /** Names that a person confirmed with what is lost, by service key and cluster: of objects that were shown, and no
  *  others. */

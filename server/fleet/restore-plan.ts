@@ -2,9 +2,9 @@
 // same rows give the same plan and the same token, and a confirmation is for that token only.
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
 import { deletes, type ServiceRow } from '../../shared/model/desired.ts'
-import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { ServiceStatus } from '../../shared/model/status.ts'
 import type { RestoreClusterView, RestoreServiceView } from '../../shared/model/views.ts'
+import { type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 import type { DesiredService, RestoreProof } from './records.ts'
 
 export interface RestoreInput {

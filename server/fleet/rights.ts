@@ -1,8 +1,8 @@
 // Pure: what a list of grants allows. A grant is one rule of a role in the place where a binding gives it.
 import type { AccessRule } from '../../shared/model/access.ts'
 import type { AccessKind, AccessVerb } from '../../shared/model/access-words.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
 import { type LabelSelector, type Labels, matchesSelector } from '../../shared/model/labels.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 
 /** Where a role is given. Null means everywhere. */
 export interface Place {

@@ -1,8 +1,9 @@
 // Services by the labels that their targets ask for: the services of a cluster with certain labels, without reading all
 // others. Pure.
-import type { ServiceId } from '../../shared/model/ids.ts'
+
 import type { Labels } from '../../shared/model/labels.ts'
 import { type ServiceSpec, serviceSpecSchema } from '../../shared/model/resources.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import type { StoredResource } from './records.ts'
 import { isTarget, type TargetTest } from './targeting.ts'
 

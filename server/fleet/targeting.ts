@@ -2,12 +2,12 @@
 
 import { z } from 'zod'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
 import { type LabelSelector, type Labels, labelSelectorSchema, matchesSelector } from '../../shared/model/labels.ts'
 import type { ProjectSpec } from '../../shared/model/projects.ts'
 import type { ClusterOverride, ConfigData } from '../../shared/model/render.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 import type { SiteConfig } from '../../shared/model/site-config.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import type { DesiredService } from './records.ts'
 
 export interface TargetCluster {

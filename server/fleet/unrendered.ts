@@ -1,13 +1,13 @@
 // Clusters that are targets of a service which cannot be rendered for them: what of them is remembered with the error,
 // and what people see of it. Pure.
 
-import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 import { revisionWords } from '../../shared/model/revision-text.ts'
 import type { Liveness, PlacementView, State } from '../../shared/model/views.ts'
-import { isErrorCode } from '../../shared/protocol/error.ts'
-import { ERRORS } from '../../shared/protocol/error-table.ts'
+import { isErrorCode } from '../../shared/runtime/error.ts'
+import { ERRORS } from '../../shared/runtime/error-table.ts'
+import { type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 import { isFine, nameList, type PlacementsSummary, severity } from './placements-summary.ts'
 import type { FailingClusters, StoredError } from './records.ts'
 import { isTarget } from './targeting.ts'

@@ -16,8 +16,8 @@ import {
   versionAnswerSchema,
   whoamiAnswerSchema,
 } from '../../shared/model/views.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import { joinTokenText } from '../../shared/protocol/join.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { newId, newSecret } from '../access/api-tokens.ts'
 import { type Principal, tokenPrincipal } from '../access/principal.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'

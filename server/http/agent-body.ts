@@ -1,6 +1,6 @@
 // Bodies of agents: counted while they are read, inflated under the same limit, parsed by a schema.
 import type { z } from 'zod'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { unzstd } from '../../shared/runtime/zstd.ts'
 import { type BodyReading, giveBack, readBody, tooLarge } from './body.ts'
 

@@ -2,10 +2,10 @@
 // of the Cluster.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { agentIdSchema } from '../../shared/model/ids.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import { agentCredentialSchema } from '../../shared/model/sign-in.ts'
 import { listOf } from '../../shared/model/views.ts'
+import { agentIdSchema } from '../../shared/runtime/ids.ts'
 import { fingerprint } from '../../shared/runtime/keys.ts'
 import { answers, fails } from './declared.ts'
 import type { AdminDeps } from './deps.ts'

@@ -2,7 +2,6 @@
 // everything an agent sends is bounded before it is parsed.
 import { z } from 'zod'
 import { ANSWER_PART_BYTES_MAX, ANSWERS } from '../../shared/protocol/ask.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import { joinRequestSchema } from '../../shared/protocol/join.ts'
 import {
   AGENT_API,
@@ -15,6 +14,7 @@ import {
 import { sessionRequestSchema } from '../../shared/protocol/session.ts'
 import { REV_INCARNATION, type StatusAnswer, statusRequestSchema } from '../../shared/protocol/status.ts'
 import { PROTOCOL_HEADER } from '../../shared/protocol/version.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { createPace } from '../../shared/runtime/pace.ts'

@@ -2,7 +2,7 @@
 // cost memory or time of others, so a newer one ends the older one, which may belong to a connection that the agent has
 // given up long ago. Costs an idle poll almost nothing.
 import { setImmediate } from 'node:timers/promises'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { FairPace } from './fair-pace.ts'
 
 export interface AgentTurns {

@@ -1,7 +1,7 @@
 // POST answers/:id?part=N of the agent API: one part of an answer to a question. The reply comes when the reader has
 // room for it, so that a slow reader slows the agent.
 import { ANSWER_PART_BYTES_MAX } from '../../shared/protocol/ask.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { Sessions } from '../access/sessions.ts'
 import type { Asks } from '../ask/asks.ts'
 import { readInflated } from './agent-body.ts'

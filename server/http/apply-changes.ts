@@ -1,9 +1,9 @@
 // The changes of an apply in the clusters that keep a service: read before the write, and part of its answer.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ChangeInPlaceView, KeptChange } from '../../shared/model/apply-views.ts'
-import { serviceKey } from '../../shared/model/ids.ts'
 import { type Labels, matchesSelector, selectorText } from '../../shared/model/labels.ts'
 import { type Applicable, type ServiceSpec, serviceSpecSchema } from '../../shared/model/resources.ts'
+import { serviceKey } from '../../shared/runtime/ids.ts'
 import { createPace } from '../../shared/runtime/pace.ts'
 import type { DesiredService, StoredResource } from '../fleet/records.ts'
 import { isTarget } from '../fleet/targeting.ts'

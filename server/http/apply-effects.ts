@@ -3,9 +3,9 @@
 // short time.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ApplyEffectView } from '../../shared/model/apply-views.ts'
-import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { ANOTHER_SERVICE } from '../../shared/model/removal-views.ts'
 import { type Applicable, type ServiceSpec, serviceSpecSchema } from '../../shared/model/resources.ts'
+import { type ClusterId, type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { keysWithout, objectEffects } from '../fleet/object-effects.ts'

@@ -1,11 +1,11 @@
 // The placements that an apply moves: read before the write, and part of its answer.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { MoveView } from '../../shared/model/apply-views.ts'
-import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import type { ProjectSpec } from '../../shared/model/projects.ts'
 import { type Applicable, projectOf, type ServiceSpec, serviceSpecSchema } from '../../shared/model/resources.ts'
 import { LIST_LIMIT_MAX } from '../../shared/model/views.ts'
+import { type ClusterId, type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 import { createPace, type Pace } from '../../shared/runtime/pace.ts'
 import type { Leaver, PlannedRemoval } from '../actions/removal-plans.ts'
 import {

@@ -2,10 +2,10 @@
 // each.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { nameSchema } from '../../shared/model/ids.ts'
 import { answerLineSchema, askRequestSchema } from '../../shared/protocol/ask.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
+import { nameSchema } from '../../shared/runtime/ids.ts'
 import type { AnswerStream } from '../ask/asks.ts'
 import type { Ask } from '../fleet/rights.ts'
 import { type AskDeps, confined, isPlaced, openAnswer, verbOf } from './asking.ts'

@@ -1,9 +1,9 @@
 // A question of a caller to a cluster: the right that it needs, its entry in the audit log, and the stream of its
 // answer.
 import type { AccessVerb } from '../../shared/model/access-words.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
 import type { AskRequest, Question } from '../../shared/protocol/ask.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import type { Principal } from '../access/principal.ts'
 import { type AnswerStream, offline } from '../ask/asks.ts'
 import { livenessOf } from '../fleet/liveness.ts'

@@ -1,6 +1,7 @@
 // How often a caller may make the server do something: guesses of strangers, work for them, and new credentials.
-import { AppError } from '../../shared/protocol/error.ts'
+
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { networkOf } from './caller-address.ts'
 
 export interface Attempts {

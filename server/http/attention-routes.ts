@@ -2,7 +2,7 @@
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { ATTENTION_KINDS, type Attention, type AttentionKind, attentionViewSchema } from '../../shared/model/attention.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import type { StoredError } from '../fleet/records.ts'
 import { isLimited, projectInScope, type Scope } from '../fleet/rights.ts'
 import type { WaitingService } from '../store/queries/fleet-queries.ts'

@@ -3,7 +3,7 @@
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { FLEET } from '../../shared/model/resources.ts'
-import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import { AppError, type Problem } from '../../shared/runtime/error.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Authorizer } from '../access/authorizer.ts'
 import type { Callers } from '../access/callers.ts'

@@ -1,6 +1,6 @@
 // A body that is larger than a route takes is refused before anything parses it, also when its length is not announced;
 // the rest of it is left unread.
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 
 export const tooLarge = (bytesMax: number): AppError => new AppError('too_large', { detail: `at most ${bytesMax} bytes` })
 

@@ -2,7 +2,7 @@
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { CHANGE_TOPICS, changePageSchema, EVENT_STREAM } from '../../shared/model/change.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { Principal } from '../access/principal.ts'
 import type { Change } from '../store/feed/change-feed.ts'
 import { forbidden } from './auth.ts'

@@ -1,7 +1,7 @@
 // Changes as server-sent events. A reader that is slow is not read ahead for: what it misses meanwhile it gets from the
 // store, and one that takes nothing at all is cut by the idle timeout of its connection.
 import { READY_EVENT, RESET_EVENT } from '../../shared/model/change.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { Change, ChangeFeed, FollowOptions } from '../store/feed/change-feed.ts'
 
 export const STREAMS_MAX = 1_000

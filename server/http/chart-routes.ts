@@ -2,7 +2,7 @@
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { CHART_IDS_MAX, CHART_LIMIT, type ChartView, chartViewSchema } from '../../shared/model/chart.ts'
-import { clusterIdSchema } from '../../shared/model/ids.ts'
+import { clusterIdSchema } from '../../shared/runtime/ids.ts'
 import type { Authorizer } from '../access/authorizer.ts'
 import type { Principal } from '../access/principal.ts'
 import { isEverywhere } from '../fleet/rights.ts'

@@ -1,7 +1,8 @@
 // Reports of a cluster about its ConfigMaps, as far as a caller may know them (AZ4). Keys that only services name which
 // the caller may not read are left out, because they are names and values of others.
-import type { ServiceId } from '../../shared/model/ids.ts'
+
 import { type SiteConfig, type SiteMap, type SiteStatus, siteMapId, siteStatusSchema, wantedKey } from '../../shared/model/site-config.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import type { ClusterRecord } from '../fleet/records.ts'
 import { isEverywhere, type Scope } from '../fleet/rights.ts'
 import { parseServiceSpec } from '../ingest/known-specs.ts'

@@ -2,7 +2,7 @@
 // reads nothing.
 import { z } from 'zod'
 import { confirmDataSchema } from '../../shared/model/removal-views.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { confirmedData, type PlannedRemoval } from '../actions/removal-plans.ts'
 import type { ConfirmedData } from '../fleet/removal-effect.ts'
 

@@ -2,7 +2,7 @@
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { COUNT_BY, COUNT_OF, COUNT_SORTS, COUNTED, countsViewSchema } from '../../shared/model/counts.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { onlineWithinMs } from '../fleet/liveness.ts'
 import { isEverywhere, withoutClusters } from '../fleet/rights.ts'
 import { isStorable } from '../store/status/storable-text.ts'

@@ -1,9 +1,9 @@
 // Cycles of `dependsOn` in one request, checked as if all of it were written: the store checks again at each write.
 import { z } from 'zod'
 import { cycleText, cycleThrough, dependencyKey, dependencyKeys } from '../../shared/model/dependencies.ts'
-import { nameSchema, parseServiceKey, serviceKey } from '../../shared/model/ids.ts'
 import { type Applicable, DEFAULT_PROJECT, projectOf, serviceSpecSchema } from '../../shared/model/resources.ts'
-import type { Problem } from '../../shared/protocol/error.ts'
+import type { Problem } from '../../shared/runtime/error.ts'
+import { nameSchema, parseServiceKey, serviceKey } from '../../shared/runtime/ids.ts'
 import type { DependencyCycle } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 

@@ -2,12 +2,12 @@
 // parameter that is not known is left out.
 import { cursorText, type Position, parseCursor } from '../../shared/crdt/position.ts'
 import { ASK_NONCE, ASK_PARAM } from '../../shared/protocol/ask.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import { PROJECTS_PARAM } from '../../shared/protocol/frames.ts'
 import { HEAD_NONCE, HEAD_PARAM } from '../../shared/protocol/head.ts'
 import { PART_BYTES_MAX, WAIT_SECONDS_DEFAULT, WAIT_SECONDS_MAX } from '../../shared/protocol/routes.ts'
 import { BOUND_PARAM, SEAL_PARAM } from '../../shared/protocol/sealed-keys.ts'
 import { SLICE_BYTES_MIN, SLICE_PARAM } from '../../shared/protocol/transfer.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { SOPS_PARAM } from '../../shared/sops/parcel.ts'
 import type { Accept } from '../desired/shards.ts'
 

@@ -1,13 +1,13 @@
 // GET desired (polls, parts of pages) and POST desired/buckets. The cluster always comes from the credential; whose it
 // is is asked again after every wait.
 import type { Position } from '../../shared/crdt/position.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import { HEAD_HEADER, headBytes } from '../../shared/protocol/head.ts'
 import { BUCKET_COUNTS, type RefetchHead, refetchHeadSchema, SUM_BYTES } from '../../shared/protocol/refetch.ts'
 import { REFETCH_BODY_BYTES_MAX } from '../../shared/protocol/routes.ts'
 import { TRANSFER_HEADER, transferText } from '../../shared/protocol/transfer.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import type { ServerKeys } from '../access/server-keys.ts'
 import type { Sessions } from '../access/sessions.ts'
 import type { RestoreGate } from '../actions/restore-gate.ts'

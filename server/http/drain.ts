@@ -1,7 +1,8 @@
 // How a server leaves its agents: waiting polls are answered at once, each with another time to come back at; what is
 // under way is finished; then the doors close.
-import { AppError } from '../../shared/protocol/error.ts'
+
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 
 /** The time that running requests get. */

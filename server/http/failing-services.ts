@@ -1,6 +1,7 @@
 // Services that cannot be rendered for some of their clusters, as what people see of clusters and counts takes them.
-import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+
 import { serviceSpecSchema } from '../../shared/model/resources.ts'
+import { type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 import type { StoredError } from '../fleet/records.ts'
 import { countWithout, type FailingService, failingIn } from '../fleet/unrendered.ts'
 import type { Store } from '../store/store.ts'

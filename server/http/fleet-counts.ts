@@ -1,9 +1,11 @@
 // The counts of the API, from those that the store keeps: which dimension answers which question, which states are
 // summed, and the order of the result.
+
+import { HEALTH_WORDS } from '../../shared/kube/health-object.ts'
 import type { CountBy, CountOf, CountRow, CountSort, CountsView } from '../../shared/model/counts.ts'
-import { parseServiceKey } from '../../shared/model/ids.ts'
-import { HEALTH_WORDS, SYNC_WORDS } from '../../shared/model/status.ts'
+import { SYNC_WORDS } from '../../shared/model/status.ts'
 import { LIVENESS_WORDS } from '../../shared/model/views.ts'
+import { parseServiceKey } from '../../shared/runtime/ids.ts'
 import { type Scope, serviceInScope } from '../fleet/rights.ts'
 import type { RollupDimension } from '../store/counts/rollup-dimensions.ts'
 import type { CountedKey, OnlineWithin, Rollups } from '../store/counts/rollups.ts'

@@ -3,7 +3,6 @@
 import { Elysia } from 'elysia'
 import type { z } from 'zod'
 import { type CommitNote, writtenByOf } from '../../shared/model/commits.ts'
-import { serviceKey } from '../../shared/model/ids.ts'
 import { API_VERSION, clusterSpecSchema } from '../../shared/model/resources.ts'
 import { clusterStatusSchema, driftStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
 import { isSuspendedBy } from '../../shared/model/suspension.ts'
@@ -17,6 +16,7 @@ import {
   placementViewSchema,
 } from '../../shared/model/views.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { serviceKey } from '../../shared/runtime/ids.ts'
 import { createPace } from '../../shared/runtime/pace.ts'
 import { livenessOf } from '../fleet/liveness.ts'
 import { pruneSubject } from '../fleet/plan-service.ts'

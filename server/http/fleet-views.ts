@@ -2,7 +2,6 @@
 import { isBuiltIn, roleBindingSpecSchema, roleSpecSchema } from '../../shared/model/access.ts'
 import { type WrittenBy, writtenByOf } from '../../shared/model/commits.ts'
 import { healthRuleSpecSchema } from '../../shared/model/health-rules.ts'
-import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { NotificationRouteView, NotificationSinkView } from '../../shared/model/notification-views.ts'
 import { readWords } from '../../shared/model/placement-words.ts'
 import { API_VERSION, clusterSpecSchema, FLEET, repositorySpecSchema, type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
@@ -21,6 +20,7 @@ import type {
   ViolationView,
 } from '../../shared/model/views.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { type ClusterId, type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 import { createPace, type Pace } from '../../shared/runtime/pace.ts'
 import type { RestoreActions } from '../actions/restore-actions.ts'
 import type { Behind } from '../desired/behind.ts'

@@ -2,7 +2,7 @@
 // in a cluster.
 import { checkServiceHealth, compileFleetRule } from '../../shared/adapters/cel.ts'
 import type { Applicable } from '../../shared/model/resources.ts'
-import type { Problem } from '../../shared/protocol/error.ts'
+import type { Problem } from '../../shared/runtime/error.ts'
 
 export async function healthProblems(resource: Applicable): Promise<Problem[]> {
   const problems: Problem[] = []

@@ -1,7 +1,7 @@
 // AZ4: messages of agents and of the server name other services, such as the one that manages an object already. An
 // answer has these names only for callers who may read the service. Every route is covered, so that a new one cannot
 // forget it.
-import { hideServices } from '../../shared/model/ids.ts'
+import { hideServices } from '../../shared/runtime/ids.ts'
 import { isEverywhere, type Scope, serviceInScope } from '../fleet/rights.ts'
 
 /** Answers that hold what people wrote, or that a reader verifies byte by byte. Nothing in them comes from an agent. */

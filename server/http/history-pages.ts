@@ -1,7 +1,7 @@
 // Pages of histories: rows of the store joined with the events that explain them.
 import { writtenByOf } from '../../shared/model/commits.ts'
 import type { TimelineView } from '../../shared/model/history.ts'
-import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 import { CAUSE_AFTER_MS, CAUSE_BEFORE_MS, type CausedEntry, isCause, ofEvent, seenEntry, withCauses } from '../fleet/history/causes.ts'
 import type { ClusterRecord, FleetEvent, HistoryEntry, KeptCause } from '../fleet/records.ts'
 import { type Scope, serviceInScope, withoutClusters } from '../fleet/rights.ts'

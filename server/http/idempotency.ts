@@ -3,8 +3,8 @@
 // neither. An answer with a new token stays in memory: a token must not be written anywhere.
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { Store } from '../store/store.ts'
 
 export const KEPT_MAX = 5_000

@@ -2,7 +2,7 @@
 import { chmodSync, lstatSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { resolve } from 'node:path'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { parseAddress } from '../../shared/runtime/options.ts'
 
 export interface UnixSocket {

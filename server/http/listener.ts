@@ -1,8 +1,9 @@
 // The listening socket: which handler answers a request, and how many requests and connections may be open at once. Bun
 // itself closes a connection whose request head is not complete within 12 seconds, or that is idle between requests for
 // IDLE_TIMEOUT_SECONDS.
-import { AppError } from '../../shared/protocol/error.ts'
+
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { type Logger, silentLogger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { AddressRange } from '../sources/address/range.ts'

@@ -1,7 +1,7 @@
 // Metrics for Prometheus: on the API for a token that may read, and on an address of their own, where no token is asked
 // for.
 import { Elysia } from 'elysia'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { problemResponse } from './problem.ts'

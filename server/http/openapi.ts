@@ -2,7 +2,7 @@
 // request fails by its parameters, its body and its method, the headers that every write takes, and the limits that
 // every answer tells. What is particular to a route, the route declares (`declared.ts`).
 import { z } from 'zod'
-import { problemBodySchema } from '../../shared/protocol/error.ts'
+import { problemBodySchema } from '../../shared/runtime/error.ts'
 import { FAILS, type Failure, failures, HEADERS, type HeaderParameter } from './declared.ts'
 import { SIGN_IN_PATHS } from './sign-in-document.ts'
 

@@ -1,7 +1,7 @@
 // Preconditions of a write: a version of the resource (If-Match), no resource (If-None-Match: *), or no change
 // (`dryRun`).
 import { z } from 'zod'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { ResourceKey, StoredResource } from '../fleet/records.ts'
 import { versionConflict } from '../store/store-resources.ts'
 import { type HeaderParameter, takesHeaders } from './declared.ts'

@@ -1,7 +1,7 @@
 // Errors as answers (RFC 9457). Nothing of the input is repeated: paths and expectations only.
 import type { ZodError, ZodType } from 'zod'
 import { explainIssues } from '../../shared/model/explain.ts'
-import { AppError, type Problem, problemBody, statusOf } from '../../shared/protocol/error.ts'
+import { AppError, type Problem, problemBody, statusOf } from '../../shared/runtime/error.ts'
 
 export function problemResponse(error: AppError): Response {
   const headers = new Headers({ 'content-type': 'application/problem+json', 'cache-control': 'no-store' })

@@ -1,9 +1,9 @@
 // Query parameters that several routes share.
 import { z } from 'zod'
-import { nameSchema } from '../../shared/model/ids.ts'
 import { type LabelSelector, parseSelectorText } from '../../shared/model/labels.ts'
 import { LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX } from '../../shared/model/views.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
+import { nameSchema } from '../../shared/runtime/ids.ts'
 import { isStorable } from '../store/status/storable-text.ts'
 
 export const limitQuery = z.coerce.number().int().min(1).max(LIST_LIMIT_MAX).default(LIST_LIMIT_DEFAULT)

@@ -1,7 +1,8 @@
 // AP13: how many renders a caller may ask for. A render costs the time that it takes, and at least COST_LEAST_MS; what
 // a caller has spent comes back with time.
-import { AppError } from '../../shared/protocol/error.ts'
+
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 
 const COST_LEAST_MS = 1_000
 const BUDGET_MS = 60_000

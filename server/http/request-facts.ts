@@ -1,7 +1,7 @@
 // Facts of a request for the audit log: its id and its reason.
 import { randomUUID } from 'node:crypto'
 import { REASON_CHARS_MAX, REASON_HEADER, REQUEST_ID_HEADER } from '../../shared/model/audit-words.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 
 /** Letters that do no harm in a log; another id is replaced by one of the server's own. */
 const REQUEST_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/

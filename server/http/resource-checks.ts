@@ -2,7 +2,7 @@
 import type { RenderSpec } from '../../shared/model/render.ts'
 import { type Applicable, projectOf, sourcesOf } from '../../shared/model/resources.ts'
 import { NO_RANGE } from '../../shared/model/sources.ts'
-import type { Problem } from '../../shared/protocol/error.ts'
+import type { Problem } from '../../shared/runtime/error.ts'
 import { wrongGlobs } from '../render/glob.ts'
 import type { CheckPatches, PatchSet } from '../render/patch/patches.ts'
 import { contradictions } from '../render/renderer-options.ts'

@@ -17,7 +17,7 @@ import {
   sourcesOf,
 } from '../../shared/model/resources.ts'
 import type { DeleteAnswer } from '../../shared/model/views.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { DeleteOutcome } from '../actions/port.ts'
 import { NAMES_NOBODY } from '../actions/removal-plans.ts'
 import type { Confirmation, DocumentKind, ResourceKey, StoredResource } from '../fleet/records.ts'

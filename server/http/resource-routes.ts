@@ -1,7 +1,6 @@
 // Repositories, services, clusters, configs, health rules and projects: the same routes for each, declared once.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { nameSchema } from '../../shared/model/ids.ts'
 import { notificationRouteViewSchema, notificationSinkViewSchema } from '../../shared/model/notification-views.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import {
@@ -19,6 +18,7 @@ import {
   serviceViewSchema,
   webhookAnswerSchema,
 } from '../../shared/model/views.ts'
+import { nameSchema } from '../../shared/runtime/ids.ts'
 import type { DocumentKind } from '../fleet/records.ts'
 import { confirmDataBody } from './confirm-data.ts'
 import { answers, fails, takes } from './declared.ts'

@@ -1,6 +1,6 @@
 // Which methods a path has. The router knows a path only together with its method, and would answer 404 to a method
 // that the path does not have.
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 
 export interface RouteMethods {
   /** Throws `method_not_allowed` for a path that other methods have. */

@@ -1,9 +1,9 @@
 // Saved queries: SQL that people share. A query is checked when it is saved, and its rows are decided when it runs.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { nameSchema } from '../../shared/model/ids.ts'
 import { savedQueryInputSchema, savedQueryViewSchema } from '../../shared/model/saved-queries.ts'
 import { listOf } from '../../shared/model/views.ts'
+import { nameSchema } from '../../shared/runtime/ids.ts'
 import { forbidden } from './auth.ts'
 import { fails } from './declared.ts'
 import type { AdminDeps } from './deps.ts'

@@ -1,8 +1,8 @@
 // CG14: a dry run of a Config says whether a value is the present one. So that nobody guesses values by it, a caller
 // may try a few for each Config, and every try is in the audit log.
 import type { Applicable } from '../../shared/model/resources.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { AuditTrail } from '../access/audit-trail.ts'
 import { isSecretMark } from '../access/config-secrets.ts'
 import type { Principal } from '../access/principal.ts'

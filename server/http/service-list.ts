@@ -1,12 +1,13 @@
 // The list of services by what their own rows do not say: the worst words over their clusters, which are read from the
 // counts. An answer costs a look at each service that the caller may read, and none at its clusters.
 import { z } from 'zod'
-import { nameSchema, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { HEALTH_WORDS } from '../../shared/kube/health-object.ts'
 import { type PlacementWords, readWords } from '../../shared/model/placement-words.ts'
 import { sourcesOf } from '../../shared/model/resources.ts'
-import { HEALTH_WORDS, HEALTH_WORST, SYNC_WORDS, SYNC_WORST } from '../../shared/model/status.ts'
+import { HEALTH_WORST, SYNC_WORDS, SYNC_WORST } from '../../shared/model/status.ts'
 import { SERVICE_SORTS } from '../../shared/model/views.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { nameSchema, type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 import { createPace } from '../../shared/runtime/pace.ts'
 import { isFine, severity } from '../fleet/placements-summary.ts'
 import type { StoredResource } from '../fleet/records.ts'

@@ -1,6 +1,6 @@
 // AZ11: services that exist for a caller who may read them in some clusters only: those that are placed in one of these
 // clusters, or that are meant for one.
-import type { ServiceId } from '../../shared/model/ids.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import type { ClusterRecord, Page, StoredResource } from '../fleet/records.ts'
 import { isLimited, type Scope, serviceInScope } from '../fleet/rights.ts'
 import { isTarget, withDestinations } from '../fleet/targeting.ts'

@@ -2,10 +2,10 @@
 // changes. AZ4: what it may not read is not named.
 import { ACCESS_KINDS, type AccessKind } from '../../shared/model/access-words.ts'
 import { ANY_SERVICE } from '../../shared/model/change.ts'
-import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { type Labels, matchesSelector } from '../../shared/model/labels.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 import type { SuspendedScope } from '../../shared/model/suspension.ts'
+import { type ClusterId, type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 import type { Authorizer } from '../access/authorizer.ts'
 import type { Principal } from '../access/principal.ts'
 import type { ClusterRecord, Confirmation } from '../fleet/records.ts'

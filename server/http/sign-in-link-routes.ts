@@ -2,8 +2,8 @@
 // proxy logs, for a token.
 import { Elysia } from 'elysia'
 import { type SignInLink, signInLinkCodeSchema, signInLinkSchema, signInLinkTokenSchema } from '../../shared/model/sign-in.ts'
-import { AppError, statusOf } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError, statusOf } from '../../shared/runtime/error.ts'
 import { actorOf } from '../access/principal.ts'
 import type { SignInLinks } from '../access/sign-in-links.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'

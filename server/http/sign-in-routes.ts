@@ -2,9 +2,9 @@
 // bodies and attempts are bounded.
 import type { z } from 'zod'
 import { deviceRequestSchema, exchangeRequestSchema, SIGN_IN, tokenRequestSchema } from '../../shared/model/sign-in.ts'
-import { AppError } from '../../shared/protocol/error.ts'
-import { ERRORS } from '../../shared/protocol/error-table.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
+import { ERRORS } from '../../shared/runtime/error-table.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { type Callers, cookieOf, sessionCookie } from '../access/callers.ts'
 import { type CliTarget, LOGIN_MS, type LoginTarget } from '../access/oidc/flows.ts'

@@ -2,10 +2,11 @@
 // server does not know, of the wrong form or with a rev of another incarnation is refused alone.
 
 import { INTEGER_BOUND } from '../../shared/crdt/position.ts'
-import { HEALTH_WORDS, IMAGES_MAX, isStatusKind, STATUS_SCHEMAS, type StatusKind, SYNC_WORDS } from '../../shared/model/status.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { HEALTH_WORDS } from '../../shared/kube/health-object.ts'
+import { IMAGES_MAX, isStatusKind, STATUS_SCHEMAS, type StatusKind, SYNC_WORDS } from '../../shared/model/status.ts'
 import { STATUS_DOC_BYTES_MAX } from '../../shared/protocol/routes.ts'
 import { type InventoryRange, inRange, REV_INCARNATION, type RejectCode, type StatusRow } from '../../shared/protocol/status.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { StatusWrite } from '../fleet/records.ts'
 import { isStorable, mayBeUnstorable, storableDoc } from '../store/status/storable-text.ts'
 

@@ -1,9 +1,9 @@
 // A service that is synced by hand: what waits in which cluster, and the yes.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { nameSchema } from '../../shared/model/ids.ts'
 import { matchesSelector } from '../../shared/model/labels.ts'
 import { syncAnswerSchema, syncPlanViewSchema, syncRequestSchema } from '../../shared/model/sync.ts'
+import { nameSchema } from '../../shared/runtime/ids.ts'
 import { type Ask, serviceInScope } from '../fleet/rights.ts'
 import { forbidden } from './auth.ts'
 import { fails } from './declared.ts'

@@ -3,8 +3,8 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { sha256Hex } from '../../shared/kube/canonical.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 

@@ -1,7 +1,7 @@
 // POST /webhooks/v1/<project>/<repository>: a forge says that there is news. Only its signature counts; what it says
 // about branches and commits is not read, so a forged or delayed message can at worst cause one look at the repository.
 import { createHmac } from 'node:crypto'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { equalSecrets } from '../../shared/runtime/keys.ts'
 import type { ServerKeys } from '../access/server-keys.ts'
 import type { Store } from '../store/store.ts'

@@ -1,9 +1,10 @@
 // Whether the trouble of a service in one cluster is that of the revision or that of the place: the same service in
 // other clusters, and other services in the same cluster.
-import type { ServiceId } from '../../shared/model/ids.ts'
-import { serviceKey } from '../../shared/model/ids.ts'
+
 import type { PlacementView } from '../../shared/model/views.ts'
 import type { WhyCause, WhyEvidence } from '../../shared/model/why.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
+import { serviceKey } from '../../shared/runtime/ids.ts'
 import { evidence, explain } from '../fleet/why/explain.ts'
 import { readSign } from '../fleet/why/signs.ts'
 import { type Asked, isBad, OBJECTS_READ, objectsOf, PLACEMENTS_READ, placementsOf, toWhyPlacement, type WhyDeps } from './why-facts.ts'

@@ -1,12 +1,14 @@
 // Facts for an explanation: placements and objects of a service that are not as they should be, and what changed
 // before.
+
+import { HEALTH_WORDS } from '../../shared/kube/health-object.ts'
 import { refText } from '../../shared/kube/object.ts'
 import { commitText } from '../../shared/model/commits.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
 import { shortRevision } from '../../shared/model/revision-text.ts'
-import { driftStatusSchema, HEALTH_WORDS, SYNC_WORDS } from '../../shared/model/status.ts'
+import { driftStatusSchema, SYNC_WORDS } from '../../shared/model/status.ts'
 import type { PlacementView } from '../../shared/model/views.ts'
 import type { WhyEvidence, WhyView } from '../../shared/model/why.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import { type Scope, withoutClusters } from '../fleet/rights.ts'
 import { evidence, type WhyObject, type WhyPlacement } from '../fleet/why/explain.ts'
 import type { ObjectFacts } from '../store/queries/fleet-queries.ts'

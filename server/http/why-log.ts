@@ -1,10 +1,11 @@
 // The last log lines of the container that a cause names, asked of its cluster for a caller who may read logs. The rest
 // of an explanation waits for them for a moment only.
-import type { ServiceId } from '../../shared/model/ids.ts'
-import { nameSchema } from '../../shared/model/ids.ts'
+
 import type { WhyCause, WhyEvidence } from '../../shared/model/why.ts'
 import { type AnswerLine, answerLineSchema, type Question, questionSchema } from '../../shared/protocol/ask.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
+import { nameSchema } from '../../shared/runtime/ids.ts'
 import type { Principal } from '../access/principal.ts'
 import type { AnswerStream } from '../ask/asks.ts'
 import { evidence } from '../fleet/why/explain.ts'

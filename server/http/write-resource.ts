@@ -2,7 +2,7 @@
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ApplyAnswer } from '../../shared/model/apply-views.ts'
 import { type Applicable, clusterSpecSchema, projectOf } from '../../shared/model/resources.ts'
-import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import { AppError, type Problem } from '../../shared/runtime/error.ts'
 import { sealConfig } from '../access/config-secrets.ts'
 import type { ChangedResource } from '../actions/port.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'

@@ -1,9 +1,9 @@
 // Carries out the plan of a reconciliation: publishes, asks, closes confirmations and reports it.
 
 import { writtenByOf } from '../../shared/model/commits.ts'
-import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
-import { serviceKey } from '../../shared/model/ids.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import type { ClusterId, ServiceId } from '../../shared/runtime/ids.ts'
+import { serviceKey } from '../../shared/runtime/ids.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { createPace } from '../../shared/runtime/pace.ts'
 import { type Publication, publishRevisions } from '../desired/publisher.ts'

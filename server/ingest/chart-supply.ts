@@ -1,8 +1,8 @@
 // Charts that other charts depend on: of a Repository of the same project, so that its credential and its policy are
 // the project's own, and never of any URL that a chart names.
 import { placeOf, type RepositoryPlace, repositorySpecSchema } from '../../shared/model/resources.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import { editDistance } from '../../shared/runtime/edit-distance.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { refuseSource } from '../fleet/project-rules.ts'
 import type { StoredResource } from '../fleet/records.ts'
 import type { SourceKey } from '../sources/sources.ts'

@@ -1,10 +1,10 @@
 // From clusters that joined, were written or said something new to the services that this concerns: those whose targets
 // take them, and those that they have.
 import { isFleetRows } from '../../shared/model/desired.ts'
-import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
-import { serviceKey } from '../../shared/model/ids.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import type { ClusterId, ServiceId } from '../../shared/runtime/ids.ts'
+import { serviceKey } from '../../shared/runtime/ids.ts'
 import { createPace } from '../../shared/runtime/pace.ts'
 import type { StoredResource } from '../fleet/records.ts'
 import { TargetIndex } from '../fleet/target-index.ts'

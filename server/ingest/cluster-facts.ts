@@ -1,10 +1,10 @@
 // The API of each cluster as its agent last reported it, kept in memory because every render may ask. Most clusters
 // report the same, which is held once.
 
-import type { ClusterId } from '../../shared/model/ids.ts'
 import { type SiteStatus, siteStatusSchema } from '../../shared/model/site-config.ts'
 import { factsStatusSchema } from '../../shared/model/status.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import { createPace } from '../../shared/runtime/pace.ts'
 import type { StatusWrite } from '../fleet/records.ts'
 import type { ClusterFacts } from '../render/inputs.ts'

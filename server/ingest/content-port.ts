@@ -1,9 +1,10 @@
 // The port to the workers, which read content of tenants. Control names repositories, revisions and renders, and gets
 // ids, versions and rows. No other content comes through it.
-import type { ServiceId } from '../../shared/model/ids.ts'
+
 import type { RenderSpec } from '../../shared/model/render.ts'
 import type { ExplainedValue } from '../../shared/model/render-views.ts'
-import type { AppError } from '../../shared/protocol/error.ts'
+import type { AppError } from '../../shared/runtime/error.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import type { ConfigLayer } from '../render/config-merge.ts'
 import type { ClusterInputs } from '../render/inputs.ts'
 import type { RemoteBase } from '../render/kustomize/remote.ts'

@@ -1,6 +1,6 @@
 // CO1: the correlation id of a change. It is derived from what was read, so that a repeated reconciliation, also after
 // a restart, finds the same id and changes no row.
-import type { ServiceId } from '../../shared/model/ids.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import type { RecordSpan } from '../../shared/runtime/spans.ts'
 import { traceIdOf } from '../../shared/runtime/trace-id.ts'
 import type { RenderState } from '../fleet/records.ts'

@@ -1,7 +1,8 @@
 // FA5: which services are passed again when clusters say that they serve something else. Reports of many clusters are
 // gathered: after an upgrade of the fleet all of them come.
-import type { ClusterId } from '../../shared/model/ids.ts'
+
 import type { Clock } from '../../shared/runtime/clock.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 

@@ -1,7 +1,7 @@
 // Finds the services that gain the objects that a service is about to lose. Called only for a loss: most commits change
 // objects and move none.
 import { objectRowPrefix, type ServiceRow } from '../../shared/model/desired.ts'
-import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { type ClusterId, type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 import { decodeRenderedSet } from '../desired/rendered-set.ts'
 import { type Gainer, type Handover, handoversTo } from '../fleet/handover.ts'
 import { type ObjectNames, objectNames } from '../fleet/named-objects.ts'

@@ -1,6 +1,6 @@
 // Which clusters lose something that may be lost to other facts. Asked only of renders that look at facts, where those
 // are not what they were: most commits read no set.
-import type { ClusterId } from '../../shared/model/ids.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import { decodeRenderedSet } from '../desired/rendered-set.ts'
 import type { PlanInput } from '../fleet/plan-service.ts'
 import type { DesiredService } from '../fleet/records.ts'

@@ -2,10 +2,10 @@
 // the projects that have services there. Level-triggered, like a reconciliation: equal rows are not written, and
 // clusters with the same projects share one set.
 import { HEALTH_RULES, healthRuleRowId } from '../../shared/model/desired.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import { backoffMs } from '../../shared/runtime/backoff.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { createPace } from '../../shared/runtime/pace.ts'

@@ -2,10 +2,10 @@
 // repository reconciliation reads commits; a service reconciliation renders, plans and publishes. This file decides
 // nothing, and a failure never stops the others.
 import { setImmediate } from 'node:timers/promises'
-import { type ClusterId, parseServiceKey, type ServiceId } from '../../shared/model/ids.ts'
 import { durationMs, placeOf, placeTexts, repositorySpecSchema, serviceSpecSchema, sourcesOf } from '../../shared/model/resources.ts'
-import type { ErrorCode } from '../../shared/protocol/error.ts'
 import { type BackoffLimits, backoffMs } from '../../shared/runtime/backoff.ts'
+import type { ErrorCode } from '../../shared/runtime/error.ts'
+import { type ClusterId, parseServiceKey, type ServiceId } from '../../shared/runtime/ids.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { createPace } from '../../shared/runtime/pace.ts'
 import type { Random } from '../../shared/runtime/random.ts'

@@ -1,5 +1,5 @@
 // The port to ingest: what sets off reconciliations, and what other rooms read of it.
-import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
+import type { ClusterId, ServiceId } from '../../shared/runtime/ids.ts'
 import type { StatusWrite } from '../fleet/records.ts'
 import type { ConfirmedData } from '../fleet/removal-effect.ts'
 import type { ClusterChange } from './cluster-changes.ts'

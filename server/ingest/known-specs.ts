@@ -1,6 +1,7 @@
 // Specs of services as they were parsed last: a commit asks for those of all services, of which hardly one has changed.
-import type { ServiceId } from '../../shared/model/ids.ts'
+
 import { type ServiceSpec, serviceSpecSchema } from '../../shared/model/resources.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import type { StoredResource } from '../fleet/records.ts'
 import { RecentMap } from '../store/recent-map.ts'
 

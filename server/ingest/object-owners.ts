@@ -2,8 +2,8 @@
 // service. The answers are those that the next reconciliations come to (PR8), as far as the other services were
 // rendered.
 import { keyOutsideNamespaces } from '../../shared/kube/object.ts'
-import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
+import type { ClusterId, ServiceId } from '../../shared/runtime/ids.ts'
 import { type Handover, handoversTo } from '../fleet/handover.ts'
 import { isOfUnknownScope } from '../fleet/named-objects.ts'
 import type { DesiredService } from '../fleet/records.ts'

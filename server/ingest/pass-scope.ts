@@ -1,7 +1,7 @@
 // The clusters of a service's reconciliation: the whole fleet, or only those that joined, were relabelled or reported
 // something new.
 import { setImmediate } from 'node:timers/promises'
-import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { type ClusterId, type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 import type { ClusterRecord, DesiredService, StatusEntry } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 

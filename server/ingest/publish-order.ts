@@ -1,7 +1,8 @@
 // The order in which the services of one commit are published. An object that moves from one service to another must
 // reach its new one first: if its old one lost it before, the agent would prune and recreate it.
-import type { ServiceId } from '../../shared/model/ids.ts'
+
 import type { ServiceSpec } from '../../shared/model/resources.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import { decodeRenderedSet } from '../desired/rendered-set.ts'
 import type { DesiredService } from '../fleet/records.ts'
 import { renderedFor, type TargetCluster, withDestinations } from '../fleet/targeting.ts'

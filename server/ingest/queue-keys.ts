@@ -1,5 +1,5 @@
 // The keys of the queues of ingest: repositories, services, and services whose clusters joined a moment ago.
-import type { ServiceId } from '../../shared/model/ids.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import type { StoredResource } from '../fleet/records.ts'
 
 export type RepositoryKey = `repository/${string}/${string}`

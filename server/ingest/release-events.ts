@@ -1,8 +1,8 @@
 // Events of a service reconciliation: renders that began or stopped to fail, and publications. Pure.
 import type { WrittenBy } from '../../shared/model/commits.ts'
-import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
 import { revisionWords, shortRevision } from '../../shared/model/revision-text.ts'
+import { type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 import { withTrace } from '../../shared/runtime/trace-id.ts'
 import { fleetEvent, type NewEvent } from '../fleet/fleet-event.ts'
 import type { PlannedPublish } from '../fleet/plan-service.ts'

@@ -2,11 +2,11 @@
 // for them: a missing base is fetched separately, and its services are rendered again. In memory; after a restart the
 // revisions come from the published revisions.
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
-import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import { backoffMs } from '../../shared/runtime/backoff.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
+import { type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'

@@ -1,7 +1,7 @@
 // The record of a service's last render. Pure.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
-import type { Problem } from '../../shared/protocol/error.ts'
+import type { Problem } from '../../shared/runtime/error.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import type { FailedRevision, FailingClusters, ReleaseNote, RenderState, StoredError } from '../fleet/records.ts'
 import { type FailedCluster, gatherFailing } from '../fleet/unrendered.ts'
 import { goodRenders, type RenderError, type Rendering, releaseDigest } from './render/rendering.ts'

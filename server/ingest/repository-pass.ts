@@ -1,8 +1,8 @@
 // One repository: what does its ref name now, and is that commit here? The last content stays in use while the other
 // side cannot be read.
 import { placeOf, placeTexts, repositorySpecSchema } from '../../shared/model/resources.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { traceIdOf } from '../../shared/runtime/trace-id.ts'

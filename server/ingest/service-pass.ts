@@ -3,10 +3,10 @@
 
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { writtenByOf } from '../../shared/model/commits.ts'
-import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 import { serviceStatusSchema } from '../../shared/model/status.ts'
-import type { Problem } from '../../shared/protocol/error.ts'
+import type { Problem } from '../../shared/runtime/error.ts'
+import { type ClusterId, type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 import { createPace } from '../../shared/runtime/pace.ts'
 import { withTrace } from '../../shared/runtime/trace-id.ts'
 import { type Elsewhere, isUnasked, type Origin, type PlanInput, planServicePaced, releaseSubject } from '../fleet/plan-service.ts'

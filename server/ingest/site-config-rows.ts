@@ -1,10 +1,10 @@
 // SC1: which keys of which ConfigMaps each cluster's agent reports, as rows beside those of its services.
 // Level-triggered: equal rows are not written. A fleet in which nothing names a ConfigMap costs nothing.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
-import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 import { SITE_CONFIG_PREFIX, SITE_CONFIGS, type SiteConfig, siteMapId, wantedKey } from '../../shared/model/site-config.ts'
 import { backoffMs } from '../../shared/runtime/backoff.ts'
+import { type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { createPace } from '../../shared/runtime/pace.ts'
 import { type Publication, publishRevisions } from '../desired/publisher.ts'

@@ -1,6 +1,6 @@
 // FA6: what is made for a cluster of which nothing is known would be changed by its first word, and what that drops
 // would wait for a person.
-import type { ClusterId } from '../../shared/model/ids.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import type { ClusterRecord, DesiredService } from '../fleet/records.ts'
 import { type Rendering, renderOf } from './render/rendering.ts'
 

@@ -1,7 +1,7 @@
 // A folder of this machine as an archive for the server: the files that a commit of it would have.
 import { stat } from 'node:fs/promises'
 import { ARCHIVE_TEXT_MAX } from '../../shared/model/diff-views.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { createFolderTree } from '../sources/folder-tree.ts'
 
 /** Installed packages are in no repository. */

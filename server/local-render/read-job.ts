@@ -2,7 +2,7 @@
 // what is applied. Pure.
 import { type Labels, labelsSchema } from '../../shared/model/labels.ts'
 import { type Applicable, type ClusterResource, projectOf, type ServiceResource } from '../../shared/model/resources.ts'
-import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import { AppError, type Problem } from '../../shared/runtime/error.ts'
 import { parseResources, type ResourceFile } from '../cli/resource-files.ts'
 import { specProblems } from '../http/resource-checks.ts'
 import type { ConfigLayer } from '../render/config-merge.ts'

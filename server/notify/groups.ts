@@ -2,10 +2,11 @@
 // of them. Pure but for its own state, which is read from the outbox at the start and again after a write that failed.
 // The work for an event depends on the routes that take it, never on the number of groups, events or clusters before
 // it.
-import { hideServices } from '../../shared/model/ids.ts'
+
 import type { Labels } from '../../shared/model/labels.ts'
 import type { GroupField } from '../../shared/model/notifications.ts'
 import { durationMs, FLEET } from '../../shared/model/resources.ts'
+import { hideServices } from '../../shared/runtime/ids.ts'
 import type { EventsDoc, NewNotification, NotificationRecord } from '../fleet/notification-records.ts'
 import type { FleetEvent } from '../fleet/records.ts'
 import { afterQuietHours } from './quiet-hours.ts'

@@ -1,6 +1,6 @@
 // The message of a record, with the texts of the route's templates in place of ours.
 import type { NotificationRouteSpec } from '../../shared/model/notifications.ts'
-import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import { AppError, type Problem } from '../../shared/runtime/error.ts'
 import type { NotificationDoc } from '../fleet/notification-records.ts'
 import type { GroupRecord } from './groups.ts'
 import { cut } from './sinks/http.ts'

@@ -12,8 +12,8 @@ import {
   sinkTypeOf,
 } from '../../shared/model/notifications.ts'
 import { serviceSpecSchema, sourcesOf } from '../../shared/model/resources.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { createPace, type Pace } from '../../shared/runtime/pace.ts'
 import type { Random } from '../../shared/runtime/random.ts'

@@ -1,9 +1,9 @@
 // Delivers what is due: one request at a time to each sink, at least once, with a backoff that honours Retry-After.
 // A message that cannot be delivered is a dead letter, which people see and can send again.
 import { FLEET } from '../../shared/model/resources.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import { backoffMs } from '../../shared/runtime/backoff.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import type { NotificationRecord } from '../fleet/notification-records.ts'

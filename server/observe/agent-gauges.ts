@@ -2,8 +2,8 @@
 // late are left out, except the time of its last row.
 import { setImmediate } from 'node:timers/promises'
 import type { Sample } from '../../shared/adapters/metrics.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
 import type { AgentMetricsStatus } from '../../shared/model/status.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import type { Store } from '../store/store.ts'
 import { CLUSTER_METRICS, type ClusterMetric } from './cluster-metrics.ts'
 import type { ServerMetrics } from './server-metrics.ts'

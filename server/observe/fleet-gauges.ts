@@ -2,9 +2,9 @@
 // scrape costs what it shows.
 
 import type { Sample } from '../../shared/adapters/metrics.ts'
-import { parseServiceKey } from '../../shared/model/ids.ts'
 import { COMMIT, VERSION } from '../../shared/runtime/build-info.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { parseServiceKey } from '../../shared/runtime/ids.ts'
 import { dueMs } from '../backup/archive/schedule.ts'
 import type { BackupState } from '../backup/archive/state.ts'
 import { onlineWithinMs } from '../fleet/liveness.ts'

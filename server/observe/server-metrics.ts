@@ -1,9 +1,9 @@
 // Metrics of the server: the table, and the places where requests, jobs and reports are counted. Gauges of the fleet
 // are read from the store when they are scraped (`fleet-gauges.ts`).
 import { createMetrics, type Metrics, type MetricTable } from '../../shared/adapters/metrics.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import { AGENT_API, ROUTES } from '../../shared/protocol/routes.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { WorkerPool } from '../control/workers/pool.ts'
 import type { Handlers } from '../http/listener.ts'
 import { CLUSTER_METRICS } from './cluster-metrics.ts'

@@ -1,6 +1,6 @@
 // The line that a problem is about, as the repository has it, for problems that do not have theirs yet. Never of what
 // was rendered, and none that may hold a secret.
-import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import { AppError, type Problem } from '../../shared/runtime/error.ts'
 import type { JobSource } from './renderer.ts'
 
 const EXCERPT_MAX = 200

@@ -1,6 +1,6 @@
 // A render for no cluster finds errors before any cluster exists. An error cannot show whether a cluster would have
 // solved it: the message says so. Pure.
-import type { Problem } from '../../shared/protocol/error.ts'
+import type { Problem } from '../../shared/runtime/error.ts'
 import type { InputRead } from './inputs.ts'
 
 /** In every message about what a cluster may bring. */

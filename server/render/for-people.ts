@@ -2,8 +2,8 @@
 // make the same marks. Pure.
 import { createHmac } from 'node:crypto'
 import type { K8sObject } from '../../shared/kube/object.ts'
-import { isSealed, isSecretRow } from '../../shared/kube/sealed-object.ts'
-import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { isSealed, isSecretRow } from '../../shared/model/sealed-object.ts'
+import { type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 import { isSopsRow } from '../../shared/sops/parcel.ts'
 
 /** `macOf`: keyed digest of the server, in hex. */

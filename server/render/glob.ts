@@ -1,6 +1,6 @@
 // The globs of `render.directory`, as Argo CD's directory sources have them, matched in time proportional to the path.
 import { GLOB_LENGTH_MAX, type RenderSpec } from '../../shared/model/render.ts'
-import type { Problem } from '../../shared/protocol/error.ts'
+import type { Problem } from '../../shared/runtime/error.ts'
 import { PatchError } from './patch/merge.ts'
 import { compilePattern } from './patch/safe-pattern.ts'
 

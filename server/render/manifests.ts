@@ -2,7 +2,7 @@
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
 import { type K8sObject, k8sObjectSchema } from '../../shared/kube/object.ts'
 import { orderOf } from '../../shared/kube/waves.ts'
-import type { Problem } from '../../shared/protocol/error.ts'
+import type { Problem } from '../../shared/runtime/error.ts'
 import { SOPS } from '../../shared/sops/parcel.ts'
 import { nameFaults, shown, wrongNamespace, wrongSegment } from './object-names.ts'
 import { type SopsFiles, sopsFilesIn, sopsMacOf, sopsManifest } from './sops/documents.ts'

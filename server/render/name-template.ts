@@ -1,7 +1,7 @@
 // Names of files and folders that are templates: what a template makes is again one line that names a place in a tree,
 // and nothing that a message or a tree could take for something else.
 
-import type { Problem } from '../../shared/protocol/error.ts'
+import type { Problem } from '../../shared/runtime/error.ts'
 import { SOURCE_PATH_LENGTH_MAX } from '../sources/source.ts'
 import type { RenderInputs } from './inputs.ts'
 import { renderText } from './liquid/engine.ts'

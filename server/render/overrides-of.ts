@@ -1,10 +1,10 @@
 // The differences of a cluster: the overrides of the service that match it, and its own settings. Clusters with equal
 // ones share one object, so that most of a fleet costs a check of its labels.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
 import { type Labels, matchesSelector } from '../../shared/model/labels.ts'
 import type { ClusterOverride, ConfigData, Override, Patch } from '../../shared/model/render.ts'
 import { DEFAULT_PROJECT, type ServiceSpec } from '../../shared/model/resources.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import { type ConfigLayer, type MergedConfig, mergeLayers } from './config-merge.ts'
 import type { RenderBounds } from './render-bounds.ts'
 import type { HelmLayer } from './renderer.ts'

@@ -2,11 +2,11 @@
 // result. Knows no store and no clusters but the given one, so that the server and `skerry render` on a person's
 // machine run the same code.
 import type { K8sObject } from '../../shared/kube/object.ts'
-import type { SealingKeys } from '../../shared/kube/sealed-object.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
 import type { Patch, RendererName, RenderSpec } from '../../shared/model/render.ts'
 import type { ExplainedValue } from '../../shared/model/render-views.ts'
-import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import type { SealingKeys } from '../../shared/model/sealed-object.ts'
+import { AppError, type Problem } from '../../shared/runtime/error.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import type { SopsParcel } from '../../shared/sops/parcel.ts'
 import { type OpenedSource, pathSegments } from '../sources/source.ts'
 import type { ConfigLayer, MergedConfig } from './config-merge.ts'

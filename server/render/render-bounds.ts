@@ -6,7 +6,7 @@ import { type Bounds, boundsIn, listText, refusalText, refuseObject } from '../.
 import type { Labels } from '../../shared/model/labels.ts'
 import type { ProjectSpec } from '../../shared/model/projects.ts'
 import type { RendererName } from '../../shared/model/render.ts'
-import type { Problem } from '../../shared/protocol/error.ts'
+import type { Problem } from '../../shared/runtime/error.ts'
 
 export interface RenderBounds {
   /** Its name. */

@@ -1,5 +1,5 @@
 // The renderer of plain manifests: every YAML and JSON file of a folder, unchanged or as the result of its template.
-import type { Problem } from '../../shared/protocol/error.ts'
+import type { Problem } from '../../shared/runtime/error.ts'
 import { directoryFilter } from './glob.ts'
 import { renderedName, renderFile } from './liquid/files.ts'
 import { isManifestPath, otherRenderer } from './manifest-path.ts'

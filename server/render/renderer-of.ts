@@ -1,7 +1,7 @@
 // Which renderer a source is for and why, what was said to a renderer that has no part in it, and a folder that is not
 // there. What is said and not heard is an error.
 import { RENDERERS, type RendererName, type RenderSpec } from '../../shared/model/render.ts'
-import type { Problem } from '../../shared/protocol/error.ts'
+import type { Problem } from '../../shared/runtime/error.ts'
 import { pathSegments, type SourceTree } from '../sources/source.ts'
 import { KUSTOMIZATION_NAMES } from './kustomize/paths.ts'
 import { templateName } from './liquid/files.ts'

@@ -1,6 +1,6 @@
 // RD5: what a render spec says to which renderer, and where it contradicts itself. Pure.
 import type { RendererName, RenderSpec } from '../../shared/model/render.ts'
-import type { Problem } from '../../shared/protocol/error.ts'
+import type { Problem } from '../../shared/runtime/error.ts'
 
 /** The renderer that each field of options is for. */
 export const RENDERER_OF = {

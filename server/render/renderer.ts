@@ -2,9 +2,9 @@
 // JSON texts, or everything that is wrong with them. What comes after (reading the texts, patches, labels, namespaces,
 // rows) is the same for all.
 import type { K8sObject } from '../../shared/kube/object.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
 import type { HelmValues, RenderSpec } from '../../shared/model/render.ts'
-import type { AppError, Problem } from '../../shared/protocol/error.ts'
+import type { AppError, Problem } from '../../shared/runtime/error.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import type { OpenSops } from '../../shared/sops/open.ts'
 import type { SopsParcel } from '../../shared/sops/parcel.ts'
 import type { SourceTree } from '../sources/source.ts'

@@ -1,7 +1,7 @@
 // The texts of a render that read a secret: programs and templates write error messages of others, and these may hold
 // what a filter made of the secret. They are told by a second render with marks in place of secrets, or not at all.
 // Pure.
-import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import { AppError, type Problem } from '../../shared/runtime/error.ts'
 import type { RenderResult } from './object-rows.ts'
 
 export const HIDDEN =

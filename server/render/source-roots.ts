@@ -1,7 +1,7 @@
 // The paths of a service's sources for one cluster: a path may be a template, such as overlays/{{ cluster.name }}. Its
 // inputs are recorded like those of a template, so that clusters with the same folder share a render.
 import { treePathSchema } from '../../shared/model/sources.ts'
-import type { Problem } from '../../shared/protocol/error.ts'
+import type { Problem } from '../../shared/runtime/error.ts'
 import { type OpenedSource, pathSegments } from '../sources/source.ts'
 import type { RenderInputs } from './inputs.ts'
 import { isTemplateText, makeName } from './name-template.ts'

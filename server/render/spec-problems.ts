@@ -1,5 +1,5 @@
 // Decides whose error it is: an error in the Service resource is corrected there, without a commit. Pure.
-import type { Problem } from '../../shared/protocol/error.ts'
+import type { Problem } from '../../shared/runtime/error.ts'
 
 /** As the pipeline writes places in a spec: `render.patches[0]`, `source.path`, `sources[1].render.helm`,
  *  `overrides[0].patches[2]`, `cluster overrides[0].helm`. */

@@ -1,6 +1,6 @@
 // SO46: what the secrets of a Config mean over http, the same to Git, Helm repositories and registries. Never logged,
 // never in a message.
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 
 export type Login =
   | { kind: 'none' }

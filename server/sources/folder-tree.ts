@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { constants, type Stats } from 'node:fs'
 import { lstat, open, readdir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import {
   isFile,
   pathSegments,

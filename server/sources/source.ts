@@ -2,7 +2,7 @@
 // fetched, so the last content stays in use while the other side is away.
 import type { CommitNote } from '../../shared/model/commits.ts'
 import type { RepositoryPlace } from '../../shared/model/resources.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 
 /** Larger folders are refused, not cut. */
 export const SOURCE_FILES_MAX = 10_000

@@ -1,6 +1,6 @@
 // Files that a caller sent for a preview, as a source. An upload is an archive with the content of a whole repository;
 // its revision is the SHA-256 of the archive. It exists for one request.
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { readArchive } from './archive/archive.ts'
 import type { OpenedSource, Source } from './source.ts'
 import { pathSegments } from './source.ts'

@@ -1,6 +1,6 @@
 // One request of a chart repository or registry: a deadline, a bound on bytes, credentials, and errors that name the
 // host and never what was answered.
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { WebFetcher } from './address/guard.ts'
 import { unresolvedText } from './address/resolve.ts'
 

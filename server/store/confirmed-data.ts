@@ -1,6 +1,6 @@
 // Names of data that a person confirmed together with a change: they are kept until the orders that follow from it have
 // them.
-import { type ClusterId, parseServiceKey, serviceKey } from '../../shared/model/ids.ts'
+import { type ClusterId, parseServiceKey, serviceKey } from '../../shared/runtime/ids.ts'
 import type { Store } from './store.ts'
 import type { StoreDb } from './store-db.ts'
 import { readNames } from './tables.ts'

@@ -1,8 +1,8 @@
 // Work that waits for one of a few places. Callers that wait share the places by the time that they used lately, so
 // that a caller with many slow requests does not hold up one with a few.
 import { AsyncResource } from 'node:async_hooks'
-import type { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import type { AppError } from '../../shared/runtime/error.ts'
 import { FairShare } from '../../shared/runtime/fair-share.ts'
 import { sharerNow } from './audit/caller.ts'
 

@@ -2,8 +2,8 @@
 // together, the second sees the first.
 import { z } from 'zod'
 import { cycleThrough, dependencyKey } from '../../shared/model/dependencies.ts'
-import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { dependencySchema } from '../../shared/model/resources.ts'
+import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 import type { DependencyCycle, ResourceKey } from '../fleet/records.ts'
 import type { Store } from './store.ts'
 import type { ReadDb } from './store-db.ts'

@@ -4,7 +4,7 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Selectable, Transaction } from 'kysely'
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import type { Confirmation } from '../fleet/records.ts'
 import type { ChangeNote } from './feed/change-log.ts'
 import { readSlices, SLICE_ROWS } from './read-slices.ts'

@@ -1,7 +1,7 @@
 // The tokens that people come with.
 import type { Selectable } from 'kysely'
 import { TOKEN_ROLES } from '../../shared/model/access.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { ApiTokenRecord } from '../fleet/records.ts'
 import { SYSTEM } from './audit/caller.ts'
 import type { ChangeNote } from './feed/change-log.ts'

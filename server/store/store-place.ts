@@ -2,7 +2,7 @@
 // password is never on a command line, where `ps` would show it to everybody.
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { type PostgresTarget, parsePostgresUrl, passwordOf } from './engines/postgres-url.ts'
 
 export interface StoreInput {

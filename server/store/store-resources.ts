@@ -2,7 +2,7 @@
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { matchesSelector } from '../../shared/model/labels.ts'
 import { FLEET } from '../../shared/model/resources.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { Page, RenderState, ResourceKey, StoredResource } from '../fleet/records.ts'
 import type { Deed } from './audit/audit-log.ts'
 import { nextNumber } from './counters.ts'

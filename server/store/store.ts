@@ -3,9 +3,9 @@
 // Integers stay below 2^53; times are ms since the epoch.
 
 import type { CommitNote, SignedCommit } from '../../shared/model/commits.ts'
-import type { AgentId, ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { LabelSelector, Labels } from '../../shared/model/labels.ts'
 import type { InventoryRange } from '../../shared/protocol/status.ts'
+import type { AgentId, ClusterId, ServiceId } from '../../shared/runtime/ids.ts'
 import type {
   AgentRecord,
   ApiTokenRecord,

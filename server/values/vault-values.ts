@@ -2,8 +2,8 @@
 // address: requests go through the address guard, and the credential only to hosts that it is bound to (CG8).
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ValueSource } from '../../shared/model/render.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { Configs } from '../access/configs.ts'
 import { createVault, type Vault, type VaultAnswer, type VaultAuth, VaultError } from '../access/vault-api.ts'
 import type { AddressGuard } from '../sources/address/guard.ts'

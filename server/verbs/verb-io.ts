@@ -1,6 +1,7 @@
 // The parts of their process that the verbs on the server's own machine (backup, doctor) may use, and how they end.
-import { AppError } from '../../shared/protocol/error.ts'
+
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { type OptionTable, type OptionValues, readOptions } from '../../shared/runtime/options.ts'
 

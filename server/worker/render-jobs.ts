@@ -2,7 +2,7 @@
 // Control keeps earlier answers of programs; a render asks it for them.
 
 import type { RendererName } from '../../shared/model/render.ts'
-import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import { AppError, type Problem } from '../../shared/runtime/error.ts'
 import type { ConfigLayer } from '../render/config-merge.ts'
 import { markBy, markPlacesBy } from '../render/for-people.ts'
 import type { RemoteBase } from '../render/kustomize/remote.ts'

@@ -1,5 +1,5 @@
 // Jobs that read sources. Each names everything that it needs, so any worker can do it.
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import type { Source } from '../sources/source.ts'
 import type { Sources } from '../sources/sources.ts'
 import { isUpload } from '../sources/upload-source.ts'

@@ -2,9 +2,10 @@
 // loaded when the first rule is met, since an agent without rules shall not hold it. Its language has no budget of its
 // own: a rule is written by users of the fleet and the object by anybody in the cluster, so what can grow is counted.
 import type { CelText, CompiledVerdict, FleetRule } from '../kube/fleet-rule.ts'
+import { VERDICTS, type Verdict } from '../kube/fleet-rule.ts'
 import type { CelAnswer, CelTest, CompiledRule } from '../kube/health-rule.ts'
 import { groupOf } from '../kube/object.ts'
-import { type HealthRuleSpec, type HealthVerdict, type ServiceHealth, VERDICTS, type Verdict } from '../model/health-rules.ts'
+import type { HealthRuleSpec, HealthVerdict, ServiceHealth } from '../model/health-rules.ts'
 
 type Library = typeof import('@marcbachmann/cel-js')
 

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import libraryPath from '../../build/crsqlite.so' with { type: 'file' }
-import { AppError } from '../protocol/error.ts'
+import { AppError } from '../runtime/error.ts'
 import { crdtDamage } from './crdt-damage.ts'
 import { DamagedFile, type Database, isDiskFull, type OpenOptions, openSqlite } from './sqlite.ts'
 

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { AppError } from '../protocol/error.ts'
+import { AppError } from '../runtime/error.ts'
 import { type Database, openSqlite } from './sqlite.ts'
 
 export interface DataFolder {

@@ -3,7 +3,7 @@
 // meanwhile. A database with synchronous=NORMAL commits into its write-ahead log without waiting. A caller whose commit
 // must survive a power failure waits here until the log is on the disk. Callers that wait at one time share one sync.
 import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs'
-import { AppError } from '../protocol/error.ts'
+import { AppError } from '../runtime/error.ts'
 
 export interface LogSync {
   /** Resolves when everything that was committed before the call is on the disk. Throws `data_unusable` when the disk

@@ -1,7 +1,8 @@
 // Profiles of this process, to find where time or memory goes. One at a time, bounded, and without the content of
 // strings, which may be secrets.
-import { AppError } from '../protocol/error.ts'
+
 import type { Clock } from '../runtime/clock.ts'
+import { AppError } from '../runtime/error.ts'
 
 export interface Profiler {
   /** A `.cpuprofile` for the developer tools of a browser. */

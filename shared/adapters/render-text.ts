@@ -1,6 +1,6 @@
 // A render as people read it: the same text whether the server or this machine rendered it.
 import type { RenderView } from '../model/render-views.ts'
-import type { Problem } from '../protocol/error.ts'
+import type { Problem } from '../runtime/error.ts'
 import { toYaml } from './yaml.ts'
 
 export const RENDER_OUTPUTS = ['yaml', 'json', 'name'] as const

@@ -14,7 +14,7 @@ import {
   YAMLException,
 } from 'js-yaml'
 import { keyText, type PlainScalar, resolvePlainScalar } from '../kube/yaml-scalars.ts'
-import type { Problem } from '../protocol/error.ts'
+import type { Problem } from '../runtime/error.ts'
 
 export const YAML_BYTES_MAX = 16 * 1024 * 1024
 export const YAML_DEPTH_MAX = 100

@@ -1,6 +1,6 @@
 // A manifest as it may be sent by server-side apply. What is taken out here each broke an apply or hid a drift on a
 // real API server; what is put in are the marks by which an object of ours is known again.
-import type { ServiceId } from '../model/ids.ts'
+import type { ServiceId } from '../runtime/ids.ts'
 import { COMMIT_ANNOTATION, REVISION_ANNOTATION, SERVICE_LABEL, serviceLabel, TRACKING_ANNOTATION, trackingValue } from './marks.ts'
 import { groupOf, type K8sObject, refOf } from './object.ts'
 import { isBuiltInGroup } from './order.ts'

@@ -1,9 +1,13 @@
 // Health by a HealthRule of the fleet: up to four tests in CEL, each with what it says. What an expression means is the
 // adapter's; here is what its answers mean.
-import { VERDICTS, type Verdict } from '../model/health-rules.ts'
 import { degraded, HEALTHY, type Health, progressing, suspended } from './health-object.ts'
 import { type CelTest, membersOf, saidBy } from './health-rule.ts'
 import { groupOf, type K8sObject, versionOf } from './object.ts'
+
+/** In the order in which they are asked. A suspended object often looks unready, too, so that `suspended` comes before
+ *  `progressing`. */
+export const VERDICTS = ['degraded', 'suspended', 'progressing', 'healthy'] as const
+export type Verdict = (typeof VERDICTS)[number]
 
 /** The text that an expression makes; null when it makes none. */
 export type CelText = (members: Record<string, unknown>) => string | null

@@ -1,6 +1,8 @@
 // The inputs of a health rule, and the words of its answer.
-import type { HealthWord } from '../model/status.ts'
 import type { K8sObject } from './object.ts'
+
+export const HEALTH_WORDS = ['Healthy', 'Progressing', 'Degraded', 'Suspended', 'Missing', 'Unknown'] as const
+export type HealthWord = (typeof HEALTH_WORDS)[number]
 
 export interface Health {
   word: HealthWord

@@ -1,7 +1,7 @@
 // Rights: verbs on kinds, the built-in roles, and the schemas of Role and RoleBinding.
 import { z } from 'zod'
+import { nameSchema } from '../runtime/ids.ts'
 import { ACCESS_KINDS, ACCESS_VERBS, type AccessKind, type AccessVerb } from './access-words.ts'
-import { nameSchema } from './ids.ts'
 import { labelSelectorSchema } from './labels.ts'
 
 export interface AccessRule {

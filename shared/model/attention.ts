@@ -1,7 +1,7 @@
 // Things that need a person, over the whole fleet: confirmations, failed renders, unreadable repositories, fights about
 // fields, revisions that wait for a sync, and a restore that waits for its confirmation.
 import { z } from 'zod'
-import { problemSchema } from '../protocol/error.ts'
+import { problemSchema } from '../runtime/error.ts'
 import { confirmationViewSchema } from './views.ts'
 
 const count = z.number().int().nonnegative()

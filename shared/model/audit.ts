@@ -2,8 +2,8 @@
 // the entry before it.
 import { z } from 'zod'
 import { canonicalJson, sha256Hex } from '../kube/canonical.ts'
-import { publicKeySchema, signatureSchema } from '../protocol/signatures.ts'
 import { verifyBytes } from '../runtime/keys.ts'
+import { publicKeySchema, signatureSchema } from '../runtime/signatures.ts'
 import { AUDIT_RESULTS } from './audit-words.ts'
 
 export const AUDIT_ACTOR_KINDS = ['token', 'user', 'workload', 'agent', 'system', 'local', 'stranger'] as const

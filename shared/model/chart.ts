@@ -1,7 +1,8 @@
 // The fleet as a chart: one small row for each cluster, so that thousands of them come in one answer. Names, words and
 // times; details are read for one cluster at a time.
 import { z } from 'zod'
-import { HEALTH_WORDS, SYNC_WORDS } from './status.ts'
+import { HEALTH_WORDS } from '../kube/health-object.ts'
+import { SYNC_WORDS } from './status.ts'
 import { livenessSchema } from './views.ts'
 
 /** In the place of a label key: the server chooses one. */

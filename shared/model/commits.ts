@@ -1,6 +1,6 @@
 // Author and subject of a commit, and the newest verified commit of a ref.
 import { z } from 'zod'
-import { problemSchema } from '../protocol/error.ts'
+import { problemSchema } from '../runtime/error.ts'
 
 export const COMMIT_TEXT_MAX = 200
 

@@ -1,7 +1,7 @@
 // Deleting many services of a project by one request: what it takes, and what it answers. Each service is deleted as by
 // a request of its own; none waits for another.
 import { z } from 'zod'
-import { nameSchema } from './ids.ts'
+import { nameSchema } from '../runtime/ids.ts'
 import { confirmDataSchema, removalViewSchema } from './removal-views.ts'
 import { deleteAnswerSchema } from './views.ts'
 

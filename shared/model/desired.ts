@@ -1,10 +1,10 @@
 // Rows of `desired`: what the server writes for a cluster and its agent enforces. An id's form is part of the protocol.
 import { z } from 'zod'
 import { type ObjectRef, parseRefKey, refKey } from '../kube/object.ts'
+import type { ServiceId } from '../runtime/ids.ts'
 import { traceIdSchema } from '../runtime/trace-id.ts'
 import { boundsSchema } from './bounds.ts'
 import { serviceHealthSchema } from './health-rules.ts'
-import type { ServiceId } from './ids.ts'
 import { dependencySchema, ignoreRuleSchema, type SyncOptions, syncOptionsSchema } from './resources.ts'
 import { SITE_CONFIG_PREFIX, SITE_CONFIGS } from './site-config.ts'
 import { SUSPENSION_PREFIX, SUSPENSIONS } from './suspension.ts'

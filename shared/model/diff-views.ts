@@ -1,7 +1,7 @@
 // A comparison of proposed content of a service with its current content, before anything is committed or written.
 import { z } from 'zod'
-import { problemSchema } from '../protocol/error.ts'
-import { nameSchema } from './ids.ts'
+import { problemSchema } from '../runtime/error.ts'
+import { nameSchema } from '../runtime/ids.ts'
 
 const count = z.number().int()
 

@@ -1,8 +1,8 @@
 // The findings of zod for the author of the input: path, expectation, the nearest valid name. Never the value itself,
 // which may be a secret.
 import { z } from 'zod'
-import type { Problem } from '../protocol/error.ts'
 import { nearest } from '../runtime/edit-distance.ts'
+import type { Problem } from '../runtime/error.ts'
 import { READ_ONLY_METADATA } from './views.ts'
 
 export interface LocatedProblem extends Problem {

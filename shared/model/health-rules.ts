@@ -1,6 +1,7 @@
 // Schemas of health in CEL over the fields of an object: `health` of a service, as in Flux's healthCheckExprs, and the
 // spec of a HealthRule.
 import { z } from 'zod'
+import { VERDICTS, type Verdict } from '../kube/fleet-rule.ts'
 import { isMapping } from './sources.ts'
 
 const celSchema = z.string().min(1).max(1_024)
@@ -29,11 +30,6 @@ const verdictSchema = z
     when: isMapping,
   })
 export type HealthVerdict = z.infer<typeof verdictSchema>
-
-/** In the order in which they are asked. A suspended object often looks unready, too, so that `suspended` comes before
- *  `progressing`. */
-export const VERDICTS = ['degraded', 'suspended', 'progressing', 'healthy'] as const
-export type Verdict = (typeof VERDICTS)[number]
 
 const specShape = {
   group: z.string().max(253).describe('API group of the kind, such as example.com; "" is the core group.'),

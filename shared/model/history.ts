@@ -1,8 +1,9 @@
 // The past: the revisions of a service, and the changes of its words in a cluster. Times are ms since the epoch, by the
 // server's clock.
 import { z } from 'zod'
+import { HEALTH_WORDS } from '../kube/health-object.ts'
 import { writtenBy } from './commits.ts'
-import { HEALTH_WORDS, SYNC_WORDS } from './status.ts'
+import { SYNC_WORDS } from './status.ts'
 
 const ms = z.number().int()
 

@@ -1,9 +1,9 @@
 // The resources of notifications: a NotificationSink is a place that receives messages, a NotificationRoute decides
 // which events become messages there.
 import { z } from 'zod'
+import { durationMs, durationSchema } from '../runtime/durations.ts'
+import { nameSchema } from '../runtime/ids.ts'
 import { API_VERSION } from './constants.ts'
-import { durationMs, durationSchema } from './durations.ts'
-import { nameSchema } from './ids.ts'
 import { labelSelectorSchema, labelsSchema } from './labels.ts'
 import { isMapping } from './sources.ts'
 

@@ -1,7 +1,8 @@
 // The sync and health status of a placement, from its desired row and from its agent's report. The list, the single
 // view and the counts all use them. The cluster being offline has no effect: time passes without a write.
 import { z } from 'zod'
-import { HEALTH_WORDS, type HealthWord, type ServiceStatus, SYNC_WORDS, type SyncWord } from './status.ts'
+import { HEALTH_WORDS, type HealthWord } from '../kube/health-object.ts'
+import { type ServiceStatus, SYNC_WORDS, type SyncWord } from './status.ts'
 
 export interface PlacementWords {
   sync: SyncWord

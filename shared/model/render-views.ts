@@ -1,7 +1,7 @@
 // The render of a service, requested by a person: for one cluster, with the number of variants for all of them. It
 // holds no secrets.
 import { z } from 'zod'
-import { problemSchema } from '../protocol/error.ts'
+import { problemSchema } from '../runtime/error.ts'
 
 const count = z.number().int()
 

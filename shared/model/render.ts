@@ -1,7 +1,7 @@
 // Schemas of rendering: options of each renderer, patches after it, and overrides for some clusters.
 import { z } from 'zod'
-import { durationMs, durationSchema } from './durations.ts'
-import { nameSchema } from './ids.ts'
+import { durationMs, durationSchema } from '../runtime/durations.ts'
+import { nameSchema } from '../runtime/ids.ts'
 import { labelSelectorSchema, labelsSchema } from './labels.ts'
 import { isMapping, treePathSchema } from './sources.ts'
 

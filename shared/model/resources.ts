@@ -1,11 +1,11 @@
 // The resources that people write. One schema each: the admin API, its OpenAPI document and `skerry apply -f` all come
 // from here. Unknown fields are errors: a misspelt `maxPrunePercent` must never be a silent default.
 import { z } from 'zod'
+import { durationMs, durationSchema } from '../runtime/durations.ts'
+import { nameSchema } from '../runtime/ids.ts'
 import { isBuiltIn, roleBindingSpecSchema, roleSpecSchema, TOKEN_ROLES } from './access.ts'
 import { API_VERSION, DEFAULT_PROJECT } from './constants.ts'
-import { durationMs, durationSchema } from './durations.ts'
 import { healthRuleSpecSchema, serviceHealthSchema } from './health-rules.ts'
-import { nameSchema } from './ids.ts'
 import { labelSelectorSchema, labelsSchema } from './labels.ts'
 import { notificationRouteSchema, notificationSinkSchema } from './notifications.ts'
 import { projectSpecSchema } from './projects.ts'

@@ -1,7 +1,7 @@
 // Saved queries: SQL over the views of the fleet that people share. A saved query is text; its rows are those that the
 // caller may read.
 import { z } from 'zod'
-import { nameSchema } from './ids.ts'
+import { nameSchema } from '../runtime/ids.ts'
 
 /** Saved queries of a server. */
 export const SAVED_QUERIES_MAX = 500

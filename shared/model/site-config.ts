@@ -1,7 +1,7 @@
 // Values that only the site knows: a ConfigMap there, named by a Service or a Cluster. The server tells the agent which
 // keys are wanted (a row of the cluster), the agent reports those and no others, and they become variables. Pure.
 import { z } from 'zod'
-import type { ServiceId } from './ids.ts'
+import type { ServiceId } from '../runtime/ids.ts'
 
 /** Keys that one Service or Cluster names. */
 export const SITE_KEYS_MAX = 50

@@ -1,6 +1,6 @@
 // Schemas of sources: the spec of a Repository, and the part of it that a Service uses.
 import { z } from 'zod'
-import { nameSchema } from './ids.ts'
+import { nameSchema } from '../runtime/ids.ts'
 
 /**
  * For refinements of mappings: they also run where a field of the mapping is wrong, so that all problems are reported

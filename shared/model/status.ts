@@ -1,11 +1,11 @@
 // An agent's report about its cluster: typed rows, one last state for each key. Enums that are sent have a fallback,
 // because the other side may be newer.
 import { z } from 'zod'
+import { HEALTH_WORDS, type HealthWord } from '../kube/health-object.ts'
 import { traceIdSchema } from '../runtime/trace-id.ts'
 import { siteStatusSchema } from './site-config.ts'
 
 export const SYNC_WORDS = ['Synced', 'OutOfSync', 'Unknown'] as const
-export const HEALTH_WORDS = ['Healthy', 'Progressing', 'Degraded', 'Suspended', 'Missing', 'Unknown'] as const
 /** In the order in which people want to see them. */
 export const HEALTH_WORST = [
   'Degraded',
@@ -17,7 +17,6 @@ export const HEALTH_WORST = [
 ] as const satisfies readonly HealthWord[]
 export const SYNC_WORST = ['OutOfSync', 'Unknown', 'Synced'] as const satisfies readonly SyncWord[]
 export type SyncWord = (typeof SYNC_WORDS)[number]
-export type HealthWord = (typeof HEALTH_WORDS)[number]
 /** Nothing is waited for. */
 export const isWell = (health: HealthWord): boolean => health === 'Healthy' || health === 'Suspended'
 /** Without words, the result is the best one. */

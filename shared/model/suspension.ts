@@ -1,7 +1,7 @@
 // Suspensions: orders on the server to leave services unchanged. The documents of their rows, the services that each
 // one covers, and the input and output of the API.
 import { z } from 'zod'
-import { type ServiceId, serviceKey } from './ids.ts'
+import { type ServiceId, serviceKey } from '../runtime/ids.ts'
 
 export const SUSPEND_REASON_MAX = 500
 const ms = z.number().int().nonnegative()

@@ -1,7 +1,7 @@
 // A manual sync (`sync.mode: manual`) in the admin API: the changes that a confirmation would make in each cluster, and
 // the confirmation itself. Names and numbers, never values.
 import { z } from 'zod'
-import { nameSchema } from './ids.ts'
+import { nameSchema } from '../runtime/ids.ts'
 import { livenessSchema } from './views.ts'
 
 const count = z.number().int().nonnegative()

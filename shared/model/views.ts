@@ -2,7 +2,8 @@
 // The server makes these, the command line prints them. Times are ms since the epoch. An absent list filter means all.
 
 import { z } from 'zod'
-import { problemSchema } from '../protocol/error.ts'
+import { HEALTH_WORDS } from '../kube/health-object.ts'
+import { problemSchema } from '../runtime/error.ts'
 import { roleBindingSpecSchema, roleSpecSchema, TOKEN_ROLES } from './access.ts'
 import { rightSourceSchema } from './access-views.ts'
 import { writtenBy } from './commits.ts'
@@ -15,7 +16,7 @@ import { configSpecSchema, valueStateSchema } from './render.ts'
 import { resourceHead } from './resource-head.ts'
 import { clusterSpecSchema, repositorySpecSchema, serviceSpecSchema } from './resources.ts'
 import { siteStatusSchema } from './site-config.ts'
-import { driftStatusSchema, factsStatusSchema, HEALTH_WORDS, pruneRefusalSchema, SYNC_WORDS } from './status.ts'
+import { driftStatusSchema, factsStatusSchema, pruneRefusalSchema, SYNC_WORDS } from './status.ts'
 import { suspensionViewSchema } from './suspension.ts'
 
 export { LIST_LIMIT_MAX }

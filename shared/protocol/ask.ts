@@ -3,8 +3,8 @@
 // questions: older agents do not send it, and older servers leave it unread.
 import { z } from 'zod'
 import { canonicalJson, sha256Hex } from '../kube/canonical.ts'
+import { signatureSchema } from '../runtime/signatures.ts'
 import { AGENT_API } from './routes.ts'
-import { signatureSchema } from './signatures.ts'
 
 export const ASK_PARAM = 'asks'
 /** 64 random bits, base64url without padding: a frame answers this poll and no other, so none can be replayed. */

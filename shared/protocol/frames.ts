@@ -4,9 +4,9 @@
 // conversion. A change of meaning gets a new protocol version; unknown members of hello and checkpoint are ignored.
 import { z } from 'zod'
 import { INTEGER_BOUND, type Position, positionSchema } from '../crdt/position.ts'
+import { signatureSchema } from '../runtime/signatures.ts'
 import { ROW_DOC_BYTES_MAX, ROW_ID_BYTES_MAX } from './routes.ts'
 import { sealHeadSchema } from './sealed-keys.ts'
-import { signatureSchema } from './signatures.ts'
 
 const counter = z.number().int().positive().max(INTEGER_BOUND)
 const siteId = z.string().regex(/^[0-9a-f]{32}$/)

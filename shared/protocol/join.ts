@@ -4,9 +4,9 @@
 import { createHmac } from 'node:crypto'
 import { z } from 'zod'
 import { sha256Hex } from '../kube/canonical.ts'
-import { agentIdSchema, clusterIdSchema, nameSchema } from '../model/ids.ts'
+import { agentIdSchema, clusterIdSchema, nameSchema } from '../runtime/ids.ts'
+import { publicKeySchema, signatureSchema } from '../runtime/signatures.ts'
 import { keyLinksSchema } from './key-links.ts'
-import { publicKeySchema, signatureSchema } from './signatures.ts'
 
 export const joinRequestSchema = z.object({
   /** Version 1: the secret part of the join token (see `parseJoinToken`). An agent of version 2 never sends it. */

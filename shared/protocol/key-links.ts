@@ -3,7 +3,7 @@
 // the revocation no longer accepts a stolen old key.
 import { z } from 'zod'
 import { verifyBytes } from '../runtime/keys.ts'
-import { publicKeySchema, signatureSchema } from './signatures.ts'
+import { publicKeySchema, signatureSchema } from '../runtime/signatures.ts'
 
 /** As many rotations as are remembered: an agent that pins an older key joins again. */
 export const KEY_LINKS_MAX = 16

@@ -5,10 +5,10 @@
 // server may know the cluster again. A session that the server opens revokes it. An agent that sends no challenge gets
 // version 1, without one; other agents do not accept that.
 import { z } from 'zod'
-import { clusterIdSchema } from '../model/ids.ts'
+import { clusterIdSchema } from '../runtime/ids.ts'
 import { verifyBytes } from '../runtime/keys.ts'
+import { signatureSchema } from '../runtime/signatures.ts'
 import { followLinks, keyLinksSchema } from './key-links.ts'
-import { signatureSchema } from './signatures.ts'
 
 export const removalSchema = z.object({
   clusterId: clusterIdSchema,

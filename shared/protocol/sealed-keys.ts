@@ -4,7 +4,7 @@
 import { createCipheriv, createDecipheriv, createHmac, hash } from 'node:crypto'
 import { z } from 'zod'
 import type { Position } from '../crdt/position.ts'
-import type { SealMark } from '../kube/sealed-object.ts'
+import type { SealMark } from '../model/sealed-object.ts'
 
 /** Feature bit: a query parameter of GET desired and POST desired/buckets by which an agent says that it opens sealed
  *  rows. */

@@ -1,9 +1,9 @@
 // POST session: a key becomes a short token. Any request without a valid session is answered 401 `session_required`
 // with a `nonce`; signing it works after any time offline and with any clock, because only the server's clock is asked.
 import { z } from 'zod'
-import { agentIdSchema, clusterIdSchema } from '../model/ids.ts'
+import { agentIdSchema, clusterIdSchema } from '../runtime/ids.ts'
+import { publicKeySchema, signatureSchema } from '../runtime/signatures.ts'
 import { keyLinksSchema, keyRevocationSchema } from './key-links.ts'
-import { publicKeySchema, signatureSchema } from './signatures.ts'
 import { INCARNATION_MAX } from './status.ts'
 
 /** How far a restored server may lag behind what an agent holds, and how far one answer may raise it. */

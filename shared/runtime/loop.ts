@@ -1,8 +1,9 @@
 // The one retry policy: every loop of server and agent runs in runLoop, so waiting, backing off and stopping are
 // written once.
-import { AppError } from '../protocol/error.ts'
+
 import { type BackoffLimits, backoffMs } from './backoff.ts'
 import type { Clock } from './clock.ts'
+import { AppError } from './error.ts'
 import type { Logger } from './logger.ts'
 import type { Random } from './random.ts'
 

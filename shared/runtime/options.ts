@@ -1,7 +1,7 @@
 // One table describes all options of a program: flags, environment names, help and checks derive from it. All errors
 // are reported at once, by name.
-import { durationMs } from '../model/resources.ts'
-import type { Problem } from '../protocol/error.ts'
+import { durationMs } from './durations.ts'
+import type { Problem } from './error.ts'
 
 /** `listen`: an address or `unix:PATH`; `mode`: a file mode such as 0660. */
 type OptionType = 'text' | 'flag' | 'integer' | 'address' | 'listen' | 'mode' | 'interval'

@@ -2,7 +2,7 @@
 // are canonical JSON, which sorts members, and the MAC of SOPS is over values in their order; so the order travels in
 // lists. Pure.
 
-import { isSealed } from '../kube/sealed-object.ts'
+import { isSealed } from '../model/sealed-object.ts'
 
 export type SopsFormat = 'yaml' | 'json' | 'dotenv' | 'binary'
 

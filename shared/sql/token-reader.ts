@@ -1,5 +1,5 @@
 // Reads the tokens of a query one after the other.
-import type { AppError } from '../protocol/error.ts'
+import type { AppError } from '../runtime/error.ts'
 import { queryError, type Token } from './tokens.ts'
 
 /** Words that are no names of their own; in double quotes they are. */

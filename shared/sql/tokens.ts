@@ -1,6 +1,6 @@
 // Text of a fleet query to tokens. Whatever the grammar does not need is refused here: a token that is not known cannot
 // reach a database.
-import { AppError } from '../protocol/error.ts'
+import { AppError } from '../runtime/error.ts'
 
 export type Token =
   | { kind: 'word'; text: string; at: number }

@@ -3,7 +3,6 @@ import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { waitSecondsOf } from '../../server/http/desired-query.ts'
 import { sortStatusRows } from '../../server/http/status-rows.ts'
 import { cursorText } from '../../shared/crdt/position.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
 import type { HeadProof } from '../../shared/protocol/frames.ts'
 import { SUM_BYTES } from '../../shared/protocol/refetch.ts'
 import {
@@ -17,6 +16,7 @@ import {
 } from '../../shared/protocol/routes.ts'
 import { REV_INCARNATION } from '../../shared/protocol/status.ts'
 import { parseTransfer, TRANSFER_HEADER } from '../../shared/protocol/transfer.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import { joinTestAgent, startTestServer, type TestAgent, type TestServer } from '../support/agent-api-kit.ts'
 import { newId, WEB } from '../support/sync-kit.ts'
 

@@ -10,7 +10,7 @@ import { CLAIM_NAME, CLAIM_NAMESPACE } from '../../agent/reconcile/claim/claim.t
 import { openAgentState } from '../../agent/state/sqlite-agent-state.ts'
 import { NO_LOG } from '../../shared/adapters/log-sync.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
-import { clusterIdSchema } from '../../shared/model/ids.ts'
+import { clusterIdSchema } from '../../shared/runtime/ids.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { createFakeCluster } from '../support/fake-cluster.ts'

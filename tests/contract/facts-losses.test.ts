@@ -1,7 +1,7 @@
 // Who took an object away: the facts of a cluster, or somebody. Through the whole ingest, with a real helm.
 import { afterEach, expect, test } from 'bun:test'
-import type { ClusterId } from '../../shared/model/ids.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import { configMap, createIngestKit, type IngestKit, SHOP } from '../support/ingest-kit.ts'
 import { realSandbox } from '../support/real-sandbox.ts'
 import { memoryRendering } from '../support/render-kit.ts'

@@ -4,8 +4,8 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { createSessions } from '../../server/access/sessions.ts'
 import type { AgentRecord } from '../../server/fleet/records.ts'
 import { createFairPace } from '../../server/http/fair-pace.ts'
-import { agentIdSchema, clusterIdSchema } from '../../shared/model/ids.ts'
 import { sessionProofBytes } from '../../shared/protocol/session.ts'
+import { agentIdSchema, clusterIdSchema } from '../../shared/runtime/ids.ts'
 import { generateKey, signBytes } from '../../shared/runtime/keys.ts'
 
 const SLICE_MS = 5

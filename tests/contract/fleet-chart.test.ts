@@ -4,8 +4,8 @@ import { fillPostgres, fillSqlite } from '../../scripts/benchmarks/store-fleet.t
 import type { Store } from '../../server/store/store.ts'
 import type { ChartCluster } from '../../shared/model/chart.ts'
 import { serviceRowSchema } from '../../shared/model/desired.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import { joinCluster } from '../support/store-fixtures.ts'
 import { openIn, STORES } from '../support/stores.ts'
 

@@ -9,8 +9,8 @@ import { createSqliteRunner } from '../../server/store/sql/sqlite-runner.ts'
 import { FLEET_VIEWS, VIEW_NAMES } from '../../server/store/sql/views.ts'
 import type { Store } from '../../server/store/store.ts'
 import { SAVED_QUERIES_MAX } from '../../shared/model/saved-queries.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { STORES, type StorePlace } from '../support/stores.ts'
 
 setDefaultTimeout(60_000)

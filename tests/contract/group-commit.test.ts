@@ -1,6 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createGroupCommit, GROUP_MAX, GROUP_ROWS_MAX } from '../../server/store/status/group-commit.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { openDb, STORES, type StoreKind } from '../support/stores.ts'
 
 /** Two cores, and a database of its own for each test. */

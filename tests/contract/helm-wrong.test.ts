@@ -1,7 +1,7 @@
 // HM: charts and values with something wrong in them, each with all that has to be told: file, line, words, and the
 // line as its author wrote it.
 import { describe, expect, test } from 'bun:test'
-import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import { AppError, type Problem } from '../../shared/runtime/error.ts'
 import { createCaseRenderer, type HelmCase } from '../support/helm-kit.ts'
 
 const renderCase = createCaseRenderer()

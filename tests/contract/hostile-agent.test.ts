@@ -4,9 +4,9 @@ import { beforeAll, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { zstdCompressSync } from 'node:zlib'
 import { cursorText } from '../../shared/crdt/position.ts'
-import { problemBodySchema } from '../../shared/protocol/error.ts'
 import { JOIN_BODY_BYTES_MAX, ROUTES, SESSION_BODY_BYTES_MAX, STATUS_BODY_BYTES_MAX } from '../../shared/protocol/routes.ts'
 import { REV_INCARNATION } from '../../shared/protocol/status.ts'
+import { problemBodySchema } from '../../shared/runtime/error.ts'
 import { joinBody, joinTestAgent, newAgentKeys, startTestServer, type TestAgent, type TestServer } from '../support/agent-api-kit.ts'
 
 let host: TestServer

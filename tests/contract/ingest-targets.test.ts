@@ -1,7 +1,7 @@
 // Placements of services that targets, labels, deletions and confirmations change, down to the rows that an agent
 // pulls.
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import type { ClusterId } from '../../shared/model/ids.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import { configMap, confirmationId, createIngestKit, type IngestKit, SHOP } from '../support/ingest-kit.ts'
 import { eventually } from '../support/kube-cluster.ts'
 import { naming } from '../support/naming.ts'

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import type { KubeAccess } from '../../agent/cluster/kube-credentials.ts'
 import { createKubeHttp, LISTS_MAX, REQUESTS_IN_FLIGHT_MAX, WATCHES_MAX } from '../../agent/cluster/kube-http.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { createVirtualClock, turnOfTheLoop, type VirtualClock } from '../support/virtual-clock.ts'
 

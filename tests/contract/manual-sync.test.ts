@@ -2,7 +2,7 @@
 // what a yes is for.
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { SyncPlanView } from '../../shared/model/sync.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { configMap, createIngestKit, type IngestKit, SHOP } from '../support/ingest-kit.ts'
 import { naming } from '../support/naming.ts'
 import { clusterId } from '../support/store-fixtures.ts'

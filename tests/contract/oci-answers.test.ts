@@ -9,7 +9,7 @@ import { createOciSource } from '../../server/sources/oci/oci-source.ts'
 import { openRegistry } from '../../server/sources/oci/pull.ts'
 import { sha256Of } from '../../server/sources/stored/files.ts'
 import { createUnpacked } from '../../server/sources/stored/unpacked.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 interface Seen {

@@ -1,8 +1,8 @@
 // A Project between a commit and the rows that an agent pulls: what is rendered, which clusters get it, what the signed
 // row says, and what narrowing it does.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import type { ClusterId } from '../../shared/model/ids.ts'
 import { projectSpecSchema } from '../../shared/model/projects.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import { configMap, confirmationId, createIngestKit, type IngestKit, SHOP } from '../support/ingest-kit.ts'
 import { naming } from '../support/naming.ts'
 

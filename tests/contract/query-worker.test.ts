@@ -13,8 +13,8 @@ import {
   WorkerQueries,
 } from '../../server/store/queries/worker-queries.ts'
 import type { Store } from '../../server/store/store.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { naming } from '../support/naming.ts'
 import { tempDir } from '../support/temp-dir.ts'

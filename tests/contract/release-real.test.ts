@@ -2,7 +2,7 @@
 // templates that ask a cluster what it serves.
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Sandbox, SandboxProgram } from '../../server/render/sandbox.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import { configMap, confirmationId, createIngestKit, type IngestKit, SHOP } from '../support/ingest-kit.ts'
 import { eventually } from '../support/kube-cluster.ts'
 import { realSandbox } from '../support/real-sandbox.ts'

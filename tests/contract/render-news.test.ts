@@ -1,9 +1,9 @@
 // What reaches a pass while another one runs, and what is told of it: facts, clusters that come and go, a server that
 // stops.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import type { ClusterId } from '../../shared/model/ids.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import { configMap, createIngestKit, type IngestKit, SHOP } from '../support/ingest-kit.ts'
 import { memoryRendering } from '../support/render-kit.ts'
 

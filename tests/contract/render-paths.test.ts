@@ -13,9 +13,9 @@ import type { RenderResult } from '../../server/render/object-rows.ts'
 import { leastReads } from '../../server/render/record/reads.ts'
 import { createSlots } from '../../server/render/sandbox/slots.ts'
 import { setDigest } from '../../shared/kube/canonical.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import { testMac } from '../support/render-kit.ts'
 
 const SETTINGS = { config: { values: {}, secrets: new Set<string>() }, helmValues: [], patches: [] }

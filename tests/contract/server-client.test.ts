@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
 import { zstdCompressSync } from 'node:zlib'
 import { createServerClient } from '../../agent/link/server-client.ts'
-import { AppError, problemBody } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
+import { AppError, problemBody } from '../../shared/runtime/error.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 
 const problem = (error: AppError) => Response.json(problemBody(error), { status: problemBody(error).status })

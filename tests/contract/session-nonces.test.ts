@@ -2,8 +2,8 @@
 import { expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { createSessions, NONCE_MS, NONCES_OF_ONE_MAX } from '../../server/access/sessions.ts'
-import type { AppError } from '../../shared/protocol/error.ts'
 import { sessionRequestSchema } from '../../shared/protocol/session.ts'
+import type { AppError } from '../../shared/runtime/error.ts'
 import { joinTestAgent, sessionBody, startTestServer } from '../support/agent-api-kit.ts'
 
 test('SE1 a nonce of an earlier process is none, so a restart opens no session a second time', async () => {

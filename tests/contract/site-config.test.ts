@@ -2,9 +2,9 @@
 // for them.
 import { afterEach, expect, test } from 'bun:test'
 import { decodeRenderedSet } from '../../server/desired/rendered-set.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
 import { SITE_CONFIGS, type SiteStatus } from '../../shared/model/site-config.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import { configMap, createIngestKit, type IngestKit, SHOP } from '../support/ingest-kit.ts'
 
 let kit: IngestKit

@@ -4,9 +4,9 @@ import { expect, test } from 'bun:test'
 import { createServerClient } from '../../agent/link/server-client.ts'
 import { CALL_TIMEOUT_MS, openSession } from '../../agent/link/session-keeper.ts'
 import type { ProtocolRange } from '../../server/access/join.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import { PAGE_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
 import { PROTOCOL_HEADER } from '../../shared/protocol/version.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { joinBody, joinTestAgent, newAgentKeys, startTestServer } from '../support/agent-api-kit.ts'
 
 const range = (min: number, max: number): ProtocolRange => ({ min, max })

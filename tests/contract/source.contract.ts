@@ -1,7 +1,7 @@
 // What every Source keeps to, whatever is behind it.
 import { expect, test } from 'bun:test'
 import type { OpenedSource, Source, SourcePick } from '../../server/sources/source.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 
 export interface SourceKit {
   /** A new Source over the same folder, as after a restart. */

@@ -1,7 +1,7 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import type { StatusWrite } from '../../server/fleet/records.ts'
 import { readSlices, SLICE_ROWS } from '../../server/store/read-slices.ts'
-import { agentIdSchema } from '../../shared/model/ids.ts'
+import { agentIdSchema } from '../../shared/runtime/ids.ts'
 import { joinInput, makeToken } from '../support/store-fixtures.ts'
 import { openIn, STORES } from '../support/stores.ts'
 import { clusterNumber } from '../support/sync-kit.ts'

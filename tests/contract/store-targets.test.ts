@@ -3,8 +3,8 @@ import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from
 import type { RenderState } from '../../server/fleet/records.ts'
 import type { Store } from '../../server/store/store.ts'
 import type { ServiceRow } from '../../shared/model/desired.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import { clusterId, joinCluster, joinInput, makeToken, publishOne } from '../support/store-fixtures.ts'
 import { openIn, STORES } from '../support/stores.ts'
 

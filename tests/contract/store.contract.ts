@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { ResourceKey } from '../../server/fleet/records.ts'
 import type { Store } from '../../server/store/store.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import { clusterId, joinCluster, publishOne, type StoreHarness } from '../support/store-fixtures.ts'
 import { agentContract } from './store-agents.contract.ts'
 import { peopleContract } from './store-people.contract.ts'

@@ -1,7 +1,7 @@
 // Suspensions, from the store to the rows that each cluster gets.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { resume, type SuspensionRights, suspend } from '../../server/actions/suspension-actions.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import { configMap, createIngestKit, type IngestKit } from '../support/ingest-kit.ts'
 
 const EVERY_RIGHT: SuspensionRights = {

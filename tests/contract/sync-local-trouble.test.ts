@@ -1,8 +1,8 @@
 // Trouble of the site itself is no trouble with the server: what there is to report goes up all the same.
 import { afterEach, expect, test } from 'bun:test'
 import { PUSH_ROWS_MAX } from '../../agent/sync/outbox-batch.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import { ROUTES } from '../../shared/protocol/routes.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { joined, killAgents, problem, report, shown } from '../support/link-site.ts'
 
 afterEach(killAgents)

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { resolverWithin } from '../../server/sources/address/resolve.ts'
 import { askWeb } from '../../server/sources/web-request.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { naming } from '../support/naming.ts'
 import { loopbackGuard } from '../support/source-guard.ts'
 

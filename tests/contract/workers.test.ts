@@ -8,8 +8,8 @@ import { ownLaunch, startWorkerProcess, WORKER_LIMITS, type WorkerLaunch } from 
 import { childrenOf } from '../../server/render/sandbox/tree-size.ts'
 import type { Handlers } from '../../server/worker/channel/channel.ts'
 import type { Greeting } from '../../server/worker/channel/messages.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { naming } from '../support/naming.ts'
 

@@ -1,7 +1,7 @@
 // What people ordered, told apart from what any server or agent remembers: the only judge of a delete. Every
 // publication has a number, which travels as the `commit` of its service row.
 import type { ServiceRow } from '../../shared/model/desired.ts'
-import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 
 export interface Order {
   number: number

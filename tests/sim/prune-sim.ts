@@ -1,7 +1,7 @@
 // Lives of one site in which much is pruned: what may happen, how often, and how a history ends. `pruneHistory` plays
 // one of them.
 import { refOf } from '../../shared/kube/object.ts'
-import { serviceKey } from '../../shared/model/ids.ts'
+import { serviceKey } from '../../shared/runtime/ids.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import { lagWatches } from '../support/fake-cluster.ts'
 import { Refusal } from '../support/fake-kube-kinds.ts'

@@ -8,7 +8,7 @@ import { otherOwner } from '../../shared/kube/foreign-owners.ts'
 import { keepMark, keepsFrom } from '../../shared/kube/keep-marks.ts'
 import { type K8sObject, type ObjectRef, refKey, refOf } from '../../shared/kube/object.ts'
 import { confirmationToken, objectRowId, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
-import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
 
 export const SERVICES: readonly ServiceId[] = ['a', 'b', 'c'].map((service) => ({ project: 'web', service }))
 export const NAMES: readonly string[] = [...Array.from({ length: 10 }, (_, i) => `m${i}`), 'v0', 'v1', 'd0', 'n0', 'k0']

@@ -1,10 +1,10 @@
 // What can happen next in a history: people who order things, parts that die and come back, clocks, networks and
 // clusters that misbehave. What happens to files is in file-steps.ts.
 
-import { serviceKey } from '../../shared/model/ids.ts'
 import { serviceStatusSchema } from '../../shared/model/status.ts'
 import { ROUTES } from '../../shared/protocol/routes.ts'
 import { REV_INCARNATION } from '../../shared/protocol/status.ts'
+import { serviceKey } from '../../shared/runtime/ids.ts'
 import { FILE_STEPS } from './file-steps.ts'
 import { type Run, SERVICES } from './run.ts'
 import type { SimServer } from './sim-server.ts'

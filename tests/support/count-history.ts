@@ -3,11 +3,12 @@
 
 import type { StatusWrite } from '../../server/fleet/records.ts'
 import type { Store } from '../../server/store/store.ts'
+import { HEALTH_WORDS } from '../../shared/kube/health-object.ts'
 import { serviceRowSchema } from '../../shared/model/desired.ts'
-import type { AgentId, ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import { FLEET, syncOptionsSchema } from '../../shared/model/resources.ts'
-import { HEALTH_WORDS, SYNC_WORDS } from '../../shared/model/status.ts'
+import { SYNC_WORDS } from '../../shared/model/status.ts'
 import type { InventoryRange } from '../../shared/protocol/status.ts'
+import type { AgentId, ClusterId, ServiceId } from '../../shared/runtime/ids.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import { makeToken } from './store-fixtures.ts'
 

@@ -3,7 +3,7 @@
 // real API server; whatever the place, the end is the same.
 import { SERVICE_LABEL } from '../../shared/kube/marks.ts'
 import { type K8sObject, type ObjectRef, refOf } from '../../shared/kube/object.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import type { MortalAgent } from './mortal-agent.ts'
 
 export interface KilledWorld {

@@ -3,8 +3,8 @@
 
 import type { ClusterRecord, RenderState, RepositoryState } from '../../server/fleet/records.ts'
 import { createIngest, type IngestDeps } from '../../server/ingest/ingest-loop.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import { type Logger, silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { type ContentKit, contentOf } from './local-workers.ts'

@@ -3,9 +3,9 @@
 import { type ClusterRows, FleetRows, type FleetShape } from '../../scripts/benchmarks/fleet-rows.ts'
 import { imageTest } from '../../server/fleet/image-filter.ts'
 import type { ObjectQuery, PlacementQuery } from '../../server/store/queries/fleet-queries.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
 import { type Labels, matchesSelector } from '../../shared/model/labels.ts'
 import { HEALTH_WORST } from '../../shared/model/status.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 
 export interface NaiveObject {
   cluster: string

@@ -2,8 +2,8 @@
 import { zstdDecompressSync } from 'node:zlib'
 import type { Accept, PullResult, Shards } from '../../server/desired/shards.ts'
 import type { Position } from '../../shared/crdt/position.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
 import { type Checkpoint, checkpointSchema, type Hello, helloSchema, parseRowLine, type Row } from '../../shared/protocol/frames.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 
 export interface ParsedPage {
   hello: Hello

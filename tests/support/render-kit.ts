@@ -6,7 +6,7 @@ import { createRenderers } from '../../server/render/renderers.ts'
 import type { Sandbox } from '../../server/render/sandbox.ts'
 import type { RenderJobsDeps } from '../../server/worker/render-jobs.ts'
 import { sha256Hex } from '../../shared/kube/canonical.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 
 const NO_PROGRAMS: Sandbox = {
   run: () => Promise.reject(new AppError('renderer_missing')),

@@ -3,7 +3,7 @@
 
 import type { JoinInput } from '../../server/fleet/records.ts'
 import type { Store } from '../../server/store/store.ts'
-import { type AgentId, agentIdSchema, type ClusterId, clusterIdSchema } from '../../shared/model/ids.ts'
+import { type AgentId, agentIdSchema, type ClusterId, clusterIdSchema } from '../../shared/runtime/ids.ts'
 
 export interface StoreHarness {
   store(): Store

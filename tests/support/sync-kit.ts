@@ -5,9 +5,9 @@ import { createShards, type OpenedShards, type ShardsOptions } from '../../serve
 import type { ServiceRevision } from '../../server/desired/shards.ts'
 import { canonicalJson, setDigest } from '../../shared/kube/canonical.ts'
 import { objectRowPrefix } from '../../shared/model/desired.ts'
-import { type ClusterId, clusterIdSchema, type ServiceId } from '../../shared/model/ids.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
+import { type ClusterId, clusterIdSchema, type ServiceId } from '../../shared/runtime/ids.ts'
 import { generateKey, signBytes } from '../../shared/runtime/keys.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 

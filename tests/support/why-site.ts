@@ -4,7 +4,7 @@
 import { objectPath } from '../../agent/cluster/discovery.ts'
 import { explain, type WhyObject } from '../../server/fleet/why/explain.ts'
 import { type K8sObject, type ObjectRef, refKey, refOf, refText } from '../../shared/kube/object.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import { eventually } from './kube-cluster.ts'
 import { type PodScript, startKubelets } from './kubelet-player.ts'
 import { APPLY_PATCH, MERGE_PATCH, type RealCluster, resourceNamed, type Somebody, somebodyElse, startRealAgent } from './real-cluster.ts'

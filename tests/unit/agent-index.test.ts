@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createAgentIndex, refreshAgents } from '../../server/access/agent-index.ts'
 import type { AgentRecord } from '../../server/fleet/records.ts'
-import type { AgentId } from '../../shared/model/ids.ts'
+import type { AgentId } from '../../shared/runtime/ids.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { agentId, clusterId } from '../support/store-fixtures.ts'
 

@@ -5,7 +5,7 @@ import { serviceText } from '../../agent/messages/service-messages.ts'
 import { enforcementText } from '../../agent/messages/site-messages.ts'
 import { statusWarning, statusWords } from '../../agent/messages/status-messages.ts'
 import type { AgentReport, LinkReport } from '../../agent/observe/report.ts'
-import { ERRORS } from '../../shared/protocol/error-table.ts'
+import { ERRORS } from '../../shared/runtime/error-table.ts'
 
 const NOW = 10_000_000
 const link = (change: Partial<LinkReport> = {}): LinkReport => ({

@@ -1,7 +1,7 @@
 // What is read of an archive, and everything that is refused, by name.
 import { describe, expect, test } from 'bun:test'
 import { ARCHIVE_BYTES_MAX, readArchive } from '../../server/sources/archive/archive.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { naming } from '../support/naming.ts'
 import { gzipped, paxRecord, type TarItem, tarOf } from '../support/tar-writer.ts'

@@ -9,7 +9,7 @@ import type { Replica } from '../../agent/replica/replica.ts'
 import { HeadCheck } from '../../agent/sync/head-check.ts'
 import { memoryStage } from '../../agent/sync/part-stage.ts'
 import { createPull } from '../../agent/sync/pull.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { createReports } from '../../agent/reconcile/report/reports.ts'
 import type { AgentState, TurnRecord } from '../../agent/state/agent-state.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 

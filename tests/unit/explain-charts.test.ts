@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { explainCharts, type PipelineInput } from '../../server/render/pipeline.ts'
 import { createRenderers } from '../../server/render/renderers.ts'
 import type { RenderSpec } from '../../shared/model/render.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { memoryTree } from '../support/render-job.ts'
 
 const FILES = {

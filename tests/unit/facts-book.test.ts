@@ -3,9 +3,9 @@ import type { Discovery } from '../../agent/cluster/cluster.ts'
 import { FactsBook, factsOf, GONE_AFTER_MS } from '../../agent/cluster/facts-book.ts'
 import type { ClusterRecord, StatusEntry } from '../../server/fleet/records.ts'
 import { createKnownFacts, toFacts } from '../../server/ingest/cluster-facts.ts'
-import { clusterIdSchema } from '../../shared/model/ids.ts'
 import { FACTS_APIS_MAX, FACTS_CHARS_MAX, type FactsStatus, factsStatusSchema } from '../../shared/model/status.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
+import { clusterIdSchema } from '../../shared/runtime/ids.ts'
 
 const resource = (api: string) => {
   const [group = '', version = '', kind = ''] = api.split('/')

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { FactsChanges } from '../../server/ingest/facts-changes.ts'
-import { type ClusterId, clusterIdSchema } from '../../shared/model/ids.ts'
+import { type ClusterId, clusterIdSchema } from '../../shared/runtime/ids.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 

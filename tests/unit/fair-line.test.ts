@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { actAs, callerNow } from '../../server/store/audit/caller.ts'
 import { FairLine } from '../../server/store/fair-line.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
 

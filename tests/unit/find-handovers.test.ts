@@ -4,7 +4,7 @@ import { encodeRenderedSet } from '../../server/desired/rendered-set.ts'
 import type { DesiredService } from '../../server/fleet/records.ts'
 import { findHandovers, type HandoverDeps } from '../../server/ingest/find-handovers.ts'
 import { objectRowPrefix, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
-import { type ClusterId, clusterIdSchema, type ServiceId } from '../../shared/model/ids.ts'
+import { type ClusterId, clusterIdSchema, type ServiceId } from '../../shared/runtime/ids.ts'
 
 const GIVER: ServiceId = { project: 'web', service: 'giver' }
 const TAKER: ServiceId = { project: 'web', service: 'taker' }

@@ -6,8 +6,8 @@ import { REMOVALS_PERCENT_MAX, REMOVALS_SMALL } from '../../server/fleet/guard.t
 import { type PlanInput, planService } from '../../server/fleet/plan-service.ts'
 import type { Confirmation } from '../../server/fleet/records.ts'
 import { isTarget } from '../../server/fleet/targeting.ts'
-import { type ClusterId, clusterIdSchema } from '../../shared/model/ids.ts'
 import { serviceSpecSchema } from '../../shared/model/resources.ts'
+import { type ClusterId, clusterIdSchema } from '../../shared/runtime/ids.ts'
 
 const id = { project: 'default', service: 'shop' }
 const CLUSTERS = 24

@@ -4,9 +4,9 @@ import { type PlanInput, type PlannedConfirmation, planService, type ServicePlan
 import type { Confirmation, DesiredService } from '../../server/fleet/records.ts'
 import { isTarget, leftByNewTargets, placedByText, type TargetCluster } from '../../server/fleet/targeting.ts'
 import { confirmationToken, type ServiceRow } from '../../shared/model/desired.ts'
-import { type ClusterId, clusterIdSchema } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import { type ServiceSpec, serviceSpecSchema } from '../../shared/model/resources.ts'
+import { type ClusterId, clusterIdSchema } from '../../shared/runtime/ids.ts'
 import { naming } from '../support/naming.ts'
 
 const PROD = { selector: { matchLabels: { env: 'prod' } }, exclude: [{ matchLabels: { frozen: 'true' } }] }

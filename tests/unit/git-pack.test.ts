@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { deflateSync } from 'node:zlib'
 import { checkPack, PACK_OBJECT_BYTES_MAX } from '../../server/sources/git/pack-check.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { naming } from '../support/naming.ts'
 
 const varint = (value: number): number[] => (value < 128 ? [value] : [(value % 128) + 128, ...varint(Math.floor(value / 128))])

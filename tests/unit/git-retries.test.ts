@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { GitSource } from '../../server/sources/git/git-source.ts'
 import type { GitBackend, GitEntry } from '../../server/sources/git/objects.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { failureOf } from '../support/git-source-kit.ts'
 
 const [COMMIT, TREE, MODULES, MODULE] = ['a', 'b', 'c', 'd'].map((letter) => letter.repeat(40)) as [string, string, string, string]

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import type { GitEntry, GitFolder, GitObjects } from '../../server/sources/git/objects.ts'
 import { LINK_HOPS_MAX, TREE_STEPS_MAX } from '../../server/sources/git/places.ts'
 import { createLinkCache, GitTree } from '../../server/sources/git/tree.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { naming } from '../support/naming.ts'
 import { residentGrowth } from '../support/resident-growth.ts'
 

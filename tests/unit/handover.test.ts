@@ -4,7 +4,7 @@ import { judgeHandover, waitsForTakers } from '../../agent/reconcile/plan/prune/
 import type { Taker } from '../../agent/reconcile/snapshot/watch/service-registry.ts'
 import { type Gainer, handoversTo } from '../../server/fleet/handover.ts'
 import { objectNames } from '../../server/fleet/named-objects.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 
 const [X, Y] = ['/ConfigMap/web/x', '/ConfigMap/web/y']
 const id = (text: string) => text as ClusterId

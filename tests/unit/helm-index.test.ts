@@ -1,7 +1,7 @@
 // What is read of the index of a Helm repository, however it is written; hostile and broken ones.
 import { expect, test } from 'bun:test'
 import { type ChartIndex, indexText, readIndex } from '../../server/sources/helm/chart-index.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { naming } from '../support/naming.ts'
 

@@ -5,7 +5,7 @@ import { blockedBy } from '../../agent/reconcile/plan/gates/dependencies.ts'
 import { describeProblem } from '../../agent/reconcile/plan/problem-text.ts'
 import { judgeHandover } from '../../agent/reconcile/plan/prune/handover.ts'
 import { withoutHiddenServices } from '../../server/http/hidden-services.ts'
-import { hideServices, serviceText } from '../../shared/model/ids.ts'
+import { hideServices, serviceText } from '../../shared/runtime/ids.ts'
 
 const blocked = (stateOf: Parameters<typeof blockedBy>[1]['stateOf'], dependsOn: Record<string, string[]>) =>
   blockedBy('shop/web', { stateOf, dependenciesOf: (key) => dependsOn[key] ?? [] })?.gate.message ?? ''

@@ -5,7 +5,7 @@ import { baseFolder, baseName, parseBaseName, parseRemote, type RemoteBase, show
 import { relativePath } from '../../server/render/kustomize/remote-trees.ts'
 import { scanKustomization } from '../../server/render/kustomize/scan.ts'
 import type { OpenedBase } from '../../server/render/renderer.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { INPUTS, memoryTree } from '../support/render-job.ts'
 
 const git = (url: string, ref = 'HEAD', submodules = false): RemoteBase => ({ kind: 'git', url, ref, submodules })

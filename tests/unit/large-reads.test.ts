@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { LARGE_READ_MS_MAX, LARGE_READS_MAX, type LargeRead, LargeReads, type WorkerAnswer } from '../../server/desired/large-reads.ts'
 import { EMPTY_HASH } from '../../shared/crdt/row-hash.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 

@@ -3,7 +3,7 @@ import { LastDependencies, lastDependenciesOf } from '../../server/ingest/render
 import type { ClusterOutcomes } from '../../server/ingest/render/render-clusters.ts'
 import type { Source } from '../../server/sources/source.ts'
 import { serviceSpecSchema } from '../../shared/model/resources.ts'
-import { AppError, type ErrorCode } from '../../shared/protocol/error.ts'
+import { AppError, type ErrorCode } from '../../shared/runtime/error.ts'
 
 const ID = { project: 'default', service: 'shop' }
 const LOOKED = {

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { type InstallWish, installNode, KUBECONFIGS, type NodeMachine, uninstallNode, upgradeNode } from '../../agent/node/node-install.ts'
 import { openAgentState } from '../../agent/state/sqlite-agent-state.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
-import type { AppError } from '../../shared/protocol/error.ts'
+import type { AppError } from '../../shared/runtime/error.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 let root: string

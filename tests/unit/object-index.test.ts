@@ -8,7 +8,7 @@ import { Owners } from '../../agent/reconcile/snapshot/watch/object-index.ts'
 import { ServiceRegistry } from '../../agent/reconcile/snapshot/watch/service-registry.ts'
 import { entryOnPaper } from '../../agent/state/agent-state.ts'
 import { openAgentState } from '../../agent/state/sqlite-agent-state.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import { configMapKey, configMapRef } from '../support/reconcile-kit.ts'
 
 const SERVICES = 1_000

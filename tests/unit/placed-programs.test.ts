@@ -4,7 +4,7 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:
 import { join } from 'node:path'
 import { hasFolders } from '../../server/render/sandbox/exec-version.ts'
 import { createPrograms } from '../../server/render/sandbox/programs.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 function kit() {

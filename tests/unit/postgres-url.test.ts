@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parsePostgresUrl, passwordOf, shownTarget } from '../../server/store/engines/postgres-url.ts'
 import { readStorePlace } from '../../server/store/store-place.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 const PLAIN = { host: 'localhost', port: 5432, user: 'u', database: 'fleet', password: null, tls: 'disable' }

@@ -10,9 +10,9 @@ import { readMoves } from '../../server/http/apply-moves.ts'
 import type { Store } from '../../server/store/store.ts'
 import { refOf } from '../../shared/kube/object.ts'
 import { objectRowId, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
-import { agentIdSchema, type ClusterId, clusterIdSchema, serviceKey } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import { type Applicable, serviceSpecSchema, syncOptionsSchema } from '../../shared/model/resources.ts'
+import { agentIdSchema, type ClusterId, clusterIdSchema, serviceKey } from '../../shared/runtime/ids.ts'
 
 const WEB = { project: 'shop', service: 'web' }
 const CLUSTERS = 10_000

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { Publication } from '../../server/desired/publisher.ts'
 import { GATHER_MAX, GATHER_MS, PublishGroup } from '../../server/ingest/publish-group.ts'
-import { clusterIdSchema } from '../../shared/model/ids.ts'
+import { clusterIdSchema } from '../../shared/runtime/ids.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 
 const clusterId = clusterIdSchema.parse('c-0123456789abcdef')

@@ -2,7 +2,7 @@
 // space again.
 import { afterEach, expect, test } from 'bun:test'
 import type { AgentState } from '../../agent/state/agent-state.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import { setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef, configMaps } from '../support/reconcile-kit.ts'
 

@@ -3,7 +3,7 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { REQUESTS_MAX } from '../../agent/reconcile/requests/request-scheduler.ts'
 import { type K8sObject, type ObjectRef, refOf } from '../../shared/kube/object.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import { crd, namespace, namespaceRef, setup, stopAll, thing, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef, type RowOptions } from '../support/reconcile-kit.ts'
 

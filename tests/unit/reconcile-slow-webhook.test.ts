@@ -2,7 +2,7 @@
 // time on a clock that the test moves.
 import { afterEach, expect, test } from 'bun:test'
 import type { ApiFailure } from '../../agent/cluster/cluster.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import type { FakeRequest } from '../support/fake-cluster.ts'
 import { isClaim, namespace, setup, stopAll } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef, configMaps } from '../support/reconcile-kit.ts'

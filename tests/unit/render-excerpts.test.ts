@@ -4,7 +4,7 @@ import { runPipeline } from '../../server/render/pipeline.ts'
 import type { Renderer } from '../../server/render/renderer.ts'
 import { createRenderers } from '../../server/render/renderers.ts'
 import { problemText } from '../../shared/adapters/render-text.ts'
-import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import { AppError, type Problem } from '../../shared/runtime/error.ts'
 import { naming } from '../support/naming.ts'
 import { memoryTree } from '../support/render-job.ts'
 

@@ -5,7 +5,7 @@ import { type PipelineSource, runPipeline } from '../../server/render/pipeline.t
 import { renderRaw } from '../../server/render/render-raw.ts'
 import type { Renderer } from '../../server/render/renderer.ts'
 import type { RenderSpec } from '../../shared/model/render.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { memoryTree } from '../support/render-job.ts'
 
 const object = (name: string, more = '') => `apiVersion: v1\nkind: ConfigMap\nmetadata: { name: ${name}${more} }\n`

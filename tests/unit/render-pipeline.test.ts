@@ -5,7 +5,7 @@ import { renderRaw } from '../../server/render/render-raw.ts'
 import type { RendererResult, RenderJob } from '../../server/render/renderer.ts'
 import { dependenciesFromLines, dependenciesToLines } from '../../server/worker/channel/render-lines.ts'
 import type { RendererName, RenderSpec } from '../../shared/model/render.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { naming } from '../support/naming.ts'
 import { memoryTree } from '../support/render-job.ts'
 

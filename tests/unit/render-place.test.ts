@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readRenderPlace, renderLacks } from '../../server/control/render-place.ts'
 import { readExecList } from '../../server/render/exec/list.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { tempDir } from '../support/temp-dir.ts'
 

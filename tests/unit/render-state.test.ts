@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import type { FailedRevision, RenderState } from '../../server/fleet/records.ts'
 import type { ClusterRender, GoodRender, Rendering } from '../../server/ingest/render/rendering.ts'
 import { nextRenderState } from '../../server/ingest/render-state.ts'
-import { type ClusterId, clusterIdSchema } from '../../shared/model/ids.ts'
+import { type ClusterId, clusterIdSchema } from '../../shared/runtime/ids.ts'
 import { naming } from '../support/naming.ts'
 
 const clusterId = (n: number): ClusterId => clusterIdSchema.parse(`c-${n.toString(16).padStart(16, '0')}`)

@@ -1,7 +1,7 @@
 // Renders that people and tools ask for.
 import { expect, test } from 'bun:test'
 import { createRenderTurns } from '../../server/http/render-turns.ts'
-import type { AppError } from '../../shared/protocol/error.ts'
+import type { AppError } from '../../shared/runtime/error.ts'
 import { createTestAdmin } from '../support/admin-app.ts'
 
 function turns() {

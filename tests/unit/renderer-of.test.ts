@@ -9,7 +9,7 @@ import type { RenderJob } from '../../server/render/renderer.ts'
 import { chooseRenderer } from '../../server/render/renderer-of.ts'
 import type { RendererName, RenderSpec } from '../../shared/model/render.ts'
 import { applicableSchema } from '../../shared/model/resources.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { naming } from '../support/naming.ts'
 import { memoryTree } from '../support/render-job.ts'
 

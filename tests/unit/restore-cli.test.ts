@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { RestorePlanView } from '../../shared/model/views.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { createTestAdmin } from '../support/admin-app.ts'
 import { runTestCli } from '../support/cli-run.ts'
 

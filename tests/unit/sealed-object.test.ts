@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { exportFrom, exportTo } from '../../shared/adapters/hpke.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
-import { isSealed, objectKeyOf, openObject, openWith, sealingKeysOf, sealMarkOf, sealObject } from '../../shared/kube/sealed-object.ts'
+import { isSealed, objectKeyOf, openObject, openWith, sealingKeysOf, sealMarkOf, sealObject } from '../../shared/model/sealed-object.ts'
 import { SEAL_INFO, sealContext, unwrapKey, WRAP_CHARS, wrapKey } from '../../shared/protocol/sealed-keys.ts'
 import { generateKey } from '../../shared/runtime/keys.ts'
 

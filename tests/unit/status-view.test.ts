@@ -15,10 +15,10 @@ import {
 } from '../../server/fleet/status-view.ts'
 import { FOR_NO_CLUSTER } from '../../server/render/for-nobody.ts'
 import { confirmationToken, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
-import { serviceKey } from '../../shared/model/ids.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import type { ServiceStatus } from '../../shared/model/status.ts'
 import type { Liveness, PlacementView } from '../../shared/model/views.ts'
+import { serviceKey } from '../../shared/runtime/ids.ts'
 import { naming } from '../support/naming.ts'
 import { agentId, clusterId } from '../support/store-fixtures.ts'
 

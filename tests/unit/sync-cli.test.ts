@@ -1,7 +1,7 @@
 // `skerry sync`: the plan first, then the question, then a yes for exactly the digests that were shown.
 import { expect, test } from 'bun:test'
 import type { SyncPlanView } from '../../shared/model/sync.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { createTestAdmin } from '../support/admin-app.ts'
 import { type CliSetup, runTestCli } from '../support/cli-run.ts'
 import { naming } from '../support/naming.ts'

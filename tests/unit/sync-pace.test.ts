@@ -24,8 +24,8 @@ import {
 } from '../../agent/sync/push-pace.ts'
 import { anySlice, sliceAfterCut, sliceAfterPage, sliceAfterPiece } from '../../agent/sync/slice-choice.ts'
 import { createTrafficDay, dayOf, readToday } from '../../agent/sync/traffic-day.ts'
-import { AppError } from '../../shared/protocol/error.ts'
 import { SLICE_BYTES_MIN } from '../../shared/protocol/transfer.ts'
+import { AppError } from '../../shared/runtime/error.ts'
 import { tempDir } from '../support/temp-dir.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 

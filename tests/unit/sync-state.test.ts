@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { beginSync, HALTING_CODES, inContact, type SyncEvent, stepSync, turnOf } from '../../agent/sync/sync-state.ts'
-import type { ErrorCode } from '../../shared/protocol/error.ts'
-import { ERRORS } from '../../shared/protocol/error-table.ts'
+import type { ErrorCode } from '../../shared/runtime/error.ts'
+import { ERRORS } from '../../shared/runtime/error-table.ts'
 import { buckets, EVENTS, failure, follow, STATES, shown, shownTask, unproven } from '../support/sync-states.ts'
 
 // Every cell: what the state becomes, then what is done. `same` is the very same state. A missing cell does not

@@ -2,7 +2,7 @@
 // paper and carries our mark.
 import { afterEach, expect, test } from 'bun:test'
 import { type K8sObject, refOf } from '../../shared/kube/object.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
+import type { ServiceId } from '../../shared/runtime/ids.ts'
 import { setup, stopAll } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapRef } from '../support/reconcile-kit.ts'
 

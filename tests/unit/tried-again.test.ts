@@ -1,9 +1,9 @@
 // What comes back by itself, and when: the real loop on a virtual clock.
 import { describe, expect, test } from 'bun:test'
-import type { ClusterId } from '../../shared/model/ids.ts'
 import { serviceSpecSchema } from '../../shared/model/resources.ts'
-import { AppError, type ErrorCode } from '../../shared/protocol/error.ts'
-import { ERRORS } from '../../shared/protocol/error-table.ts'
+import { AppError, type ErrorCode } from '../../shared/runtime/error.ts'
+import { ERRORS } from '../../shared/runtime/error-table.ts'
+import type { ClusterId } from '../../shared/runtime/ids.ts'
 import { loopWorld } from '../support/loop-world.ts'
 
 const SECOND = 1_000

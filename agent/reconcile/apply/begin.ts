@@ -2,7 +2,7 @@
 // has begun. revision-gate.ts judges the answers. Only this file changes `Gating`.
 
 import type { ServiceRow } from '../../../shared/model/desired.ts'
-import { serviceText } from '../../../shared/model/ids.ts'
+import { serviceText } from '../../../shared/runtime/ids.ts'
 import { deletionText } from '../../messages/deletion-messages.ts'
 import { begunFacts, goFirst, judgeRevision, type RevisionJudgement, saidToDependents } from '../plan/gates/revision-gate.ts'
 import type { Services, Storage, Turns } from '../ports.ts'

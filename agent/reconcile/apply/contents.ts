@@ -3,7 +3,7 @@
 import { deletionName } from '../../../shared/kube/data-loss.ts'
 import { groupOf, type K8sObject, type ObjectRef, refKey, refOf, versionOf } from '../../../shared/kube/object.ts'
 import { compareRefs, namespaceOfObject } from '../../../shared/kube/order.ts'
-import { serviceKey } from '../../../shared/model/ids.ts'
+import { serviceKey } from '../../../shared/runtime/ids.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import type { ApiFailure, ApiResource } from '../../cluster/cluster.ts'
 import { deletionText } from '../../messages/deletion-messages.ts'

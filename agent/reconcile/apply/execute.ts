@@ -2,7 +2,7 @@
 // executor, each executor one request or two, and what came of it is a value. One step's failure never stops another.
 import { COMMIT_ANNOTATION, REVISION_ANNOTATION, SERVICE_LABEL, TRACKING_ANNOTATION } from '../../../shared/kube/marks.ts'
 import { refKey, refOf } from '../../../shared/kube/object.ts'
-import { serviceKey } from '../../../shared/model/ids.ts'
+import { serviceKey } from '../../../shared/runtime/ids.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
 import { objectPart } from '../../messages/object-messages.ts'
 import { isOurs } from '../plan/plan.ts'

@@ -3,8 +3,8 @@
 // once for all orders within some minutes.
 import { SERVICE_LABEL } from '../../../shared/kube/marks.ts'
 import { type K8sObject, type ObjectRef, refOf } from '../../../shared/kube/object.ts'
-import { serviceKey } from '../../../shared/model/ids.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
+import { serviceKey } from '../../../shared/runtime/ids.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import type { ApiFailure, ApiResource } from '../../cluster/cluster.ts'

@@ -1,8 +1,8 @@
 // Deletes objects that left the revision, after all checks: an older disk, other services, the guard, health.
 import { type ObjectRef, refKey, refText, versionOf } from '../../../shared/kube/object.ts'
 import { confirmationToken, deletes, type ServiceRow } from '../../../shared/model/desired.ts'
-import { serviceKey } from '../../../shared/model/ids.ts'
 import type { PruneRefusal } from '../../../shared/model/status.ts'
+import { serviceKey } from '../../../shared/runtime/ids.ts'
 import { andMore } from '../../messages/catalogue.ts'
 import { deletionText } from '../../messages/deletion-messages.ts'
 import { warning } from '../../messages/event-messages.ts'

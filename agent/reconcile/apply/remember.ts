@@ -3,8 +3,8 @@
 // writes costs repeated work, and never an object.
 import { type ObjectRef, refKey } from '../../../shared/kube/object.ts'
 import { confirmationToken, type ServiceRow } from '../../../shared/model/desired.ts'
-import { type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
 import { type ObjectStatus, objectStatusSchema, serviceStatusSchema } from '../../../shared/model/status.ts'
+import { type ServiceId, serviceKey } from '../../../shared/runtime/ids.ts'
 import { type AgentState, entryOnPaper, type InventoryEntry, type ServiceState } from '../../state/agent-state.ts'
 import { isOutdated } from '../plan/gates/confirmation.ts'
 import { recallBegun } from '../plan/gates/revision-gate.ts'

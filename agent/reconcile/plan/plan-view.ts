@@ -1,7 +1,7 @@
 // The inputs of a plan, and its result for one object.
 import { versionOf } from '../../../shared/kube/object.ts'
-import type { ServiceId } from '../../../shared/model/ids.ts'
 import type { SyncOptions } from '../../../shared/model/resources.ts'
+import type { ServiceId } from '../../../shared/runtime/ids.ts'
 import type { ApiResource } from '../../cluster/cluster.ts'
 import type { InventoryEntry } from '../../state/agent-state.ts'
 import type { Contest } from '../snapshot/fields/contest.ts'

@@ -5,7 +5,7 @@
 import type { Origin } from '../../../shared/kube/clean.ts'
 import { versionOf } from '../../../shared/kube/object.ts'
 import { compareApply } from '../../../shared/kube/order.ts'
-import { serviceKey, serviceText } from '../../../shared/model/ids.ts'
+import { serviceKey, serviceText } from '../../../shared/runtime/ids.ts'
 import type { ApiResource } from '../../cluster/cluster.ts'
 import { objectText } from '../../messages/object-messages.ts'
 import type { InventoryEntry } from '../../state/agent-state.ts'

@@ -3,11 +3,11 @@
 // reported twice.
 import { stuckAdvice } from '../../../shared/kube/deletion.ts'
 import { type Health, pastDeadline } from '../../../shared/kube/health.ts'
+import type { HealthWord } from '../../../shared/kube/health-object.ts'
 import { type ObjectRef, refText } from '../../../shared/kube/object.ts'
 import { compareRefs } from '../../../shared/kube/order.ts'
 import {
   HEALTH_WORST,
-  type HealthWord,
   type ObjectStatus,
   type PruneRefusal,
   type ServiceStatus,

@@ -6,7 +6,6 @@ import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import type { ObjectRef } from '../../../shared/kube/object.ts'
 import { type Bounds, type Refusal, refusalText, refuseAccount, refuseNamespaceMarks, refuseObject } from '../../../shared/model/bounds.ts'
 import type { ServiceRow } from '../../../shared/model/desired.ts'
-import { nameSchema, type ServiceId } from '../../../shared/model/ids.ts'
 import {
   allowedAccountsSchema,
   kindNameSchema,
@@ -16,6 +15,7 @@ import {
 } from '../../../shared/model/projects.ts'
 import { matchesGlob } from '../../../shared/model/source-patterns.ts'
 import { QUESTION_KINDS } from '../../../shared/protocol/ask.ts'
+import { nameSchema, type ServiceId } from '../../../shared/runtime/ids.ts'
 import { objectPart, objectStatus, objectText } from '../../messages/object-messages.ts'
 import { type Closed, closed, closedBy } from './situation.ts'
 

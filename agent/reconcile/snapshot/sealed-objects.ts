@@ -2,8 +2,8 @@
 // Answers to questions show none of their contents (AK10). Remembered by service until the applied document came in
 // clear: an older revision may stay in force after the rows of a newer one arrived. Pure.
 import { keyInNamespace, type ObjectRef, refKey } from '../../../shared/kube/object.ts'
-import { isSealed } from '../../../shared/kube/sealed-object.ts'
 import { parseRowId } from '../../../shared/model/desired.ts'
+import { isSealed } from '../../../shared/model/sealed-object.ts'
 import { isSecretKind } from '../../cluster/redact/shown-fields.ts'
 import type { ServiceModel } from './service-model.ts'
 

@@ -1,5 +1,5 @@
 // Maps the claims of a token to the name, address and groups of a caller.
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import type { ProviderSettings } from './settings.ts'
 
 /** A person or a pipeline, as its provider vouches for it. */

@@ -1,6 +1,6 @@
 // Requests to identity providers: bounded in time and size, without redirects, and with the certificates that the
 // settings name.
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 
 /** Discovery documents, keys and tokens are a few kilobytes. */
 const ANSWER_BYTES_MAX = 512 * 1_024

@@ -1,8 +1,8 @@
 // One identity provider, through openid-client: discovery, sign-in by code and by device, refresh, logout. The
 // signature of every ID token is checked.
 import * as client from 'openid-client'
-import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
 import { claimAt, type Identity, identityOf, refused } from './claims.ts'
 import { createIdpFetch, reasonOf } from './idp-fetch.ts'

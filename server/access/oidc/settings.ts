@@ -1,9 +1,9 @@
 // The file of `--oidc-config`: identity providers of people, and issuers of JWTs of pipelines.
 import { z } from 'zod'
 import { explainIssues } from '../../../shared/model/explain.ts'
-import { nameSchema } from '../../../shared/model/ids.ts'
 import { durationMs, durationSchema } from '../../../shared/model/resources.ts'
-import type { Problem } from '../../../shared/protocol/error.ts'
+import type { Problem } from '../../../shared/runtime/error.ts'
+import { nameSchema } from '../../../shared/runtime/ids.ts'
 
 /** Signatures with a public key. With HS256, every verifier of a JWT could also make one. */
 export const JWT_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'] as const

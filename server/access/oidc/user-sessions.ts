@@ -2,8 +2,8 @@
 // provider every few minutes, revocable.
 import { randomBytes } from 'node:crypto'
 import { sha256Hex } from '../../../shared/kube/canonical.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
 import { fleetEvent } from '../../fleet/fleet-event.ts'
 import type { FleetEvent, SessionRecord } from '../../fleet/records.ts'

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { syncPath } from '../../../shared/adapters/sync-path.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { namedDiskFull } from '../copy-file.ts'
 import { type BackupPlace, isArchiveName } from './stored.ts'
 

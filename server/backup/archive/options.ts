@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { areOfOneKind, isIdentity, isRecipient } from '../../../shared/adapters/age-streams.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { flagName, type OptionTable, type OptionValues } from '../../../shared/runtime/options.ts'
 import type { PostgresPlace } from '../../store/store-place.ts'
 import type { BackupPlan } from './backups.ts'

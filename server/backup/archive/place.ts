@@ -1,6 +1,6 @@
 // Where archives of backups are kept: a folder, or a bucket of S3-compatible storage. One place belongs to one server.
 import { resolve } from 'node:path'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { folderPlace } from './folder-place.ts'
 import { type S3Target, s3Place } from './s3-place.ts'
 import { type BackupPlace, isArchiveName } from './stored.ts'

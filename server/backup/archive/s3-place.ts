@@ -1,7 +1,7 @@
 // Archives of backups in a bucket. Bun's own client signs the requests (SigV4) and uploads in parts, so the size of an
 // archive has no bearing on memory.
 import { S3Client } from 'bun'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import { type BackupPlace, isArchiveName } from './stored.ts'
 

@@ -1,6 +1,6 @@
 // When a backup is due: an interval after the last one, or the times of a cron line in UTC.
 import { type CronTimes, nextOpening, parseCron } from '../../../shared/kube/cron-times.ts'
-import { durationMs } from '../../../shared/model/durations.ts'
+import { durationMs } from '../../../shared/runtime/durations.ts'
 import type { BackupState } from './state.ts'
 
 const [HOUR_MS, DAY_MS, MINUTE_MS] = [3_600_000, 86_400_000, 60_000]

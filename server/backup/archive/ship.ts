@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { createAgeWriter } from '../../../shared/adapters/age-streams.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import { type BackupDeps, type CreateOptions, createBackup, stopIfTold } from '../create.ts'
 import type { Manifest } from '../manifest.ts'

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { decryptAge } from '../../../shared/adapters/age-streams.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { namedDiskFull } from '../copy-file.ts'
 import { type BackupDeps, stopIfTold } from '../create.ts'
 import { peekArchive, readArchive } from './archive.ts'

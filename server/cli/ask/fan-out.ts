@@ -1,8 +1,8 @@
 // One question to many clusters: a few at a time, answers as they come, late clusters named, and those that gave none.
 import { clusterViewSchema } from '../../../shared/model/views.ts'
 import { type AnswerLine, type AskRequest, answerLineSchema } from '../../../shared/protocol/ask.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { type Client, path } from '../client.ts'
 import { countText, plainText } from '../columns.ts'
 import type { Context } from '../context.ts'

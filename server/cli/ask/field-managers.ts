@@ -1,6 +1,6 @@
 // The field managers of a live object: who wrote which fields, and when.
 import { z } from 'zod'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { type Column, plainText, renderTable } from '../columns.ts'
 import { type Context, usesColour } from '../context.ts'
 import { answerOf } from './fan-out.ts'

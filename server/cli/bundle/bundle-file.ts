@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 
 export interface BundleFile {
   name: string

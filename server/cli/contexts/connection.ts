@@ -1,7 +1,7 @@
 // Which server a command talks to, and with which credential: flags, then environment, then the contexts file.
 import { readFileSync } from 'node:fs'
-import { AppError } from '../../../shared/protocol/error.ts'
 import { nearest } from '../../../shared/runtime/edit-distance.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { SERVER_DEFAULT } from '../command-options.ts'
 import { type CliIo, UsageError } from '../io.ts'
 import { type ContextsFile, contextsPath, emptyContexts, readContexts, type SavedContext } from './file.ts'

@@ -16,8 +16,8 @@ import {
 import { dirname, isAbsolute, join } from 'node:path'
 import { z } from 'zod'
 import { parseYamlDocuments, toYaml } from '../../../shared/adapters/yaml.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
 import { systemClock } from '../../../shared/runtime/clock.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 
 const FORMAT = 'skerry.dev/cli/v1'
 

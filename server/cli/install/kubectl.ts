@@ -1,6 +1,6 @@
 // The kubectl of the person, with the cluster that --kubeconfig and --context choose: `skerry install` has no other way
 // to a cluster.
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import type { CliIo } from '../io.ts'
 
 export interface KubectlPlace {

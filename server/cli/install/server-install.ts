@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { toYaml } from '../../../shared/adapters/yaml.ts'
 import { signInLinkSchema } from '../../../shared/model/sign-in.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import type { Context, Output } from '../context.ts'
 import { askEach, UsageError } from '../io.ts'
 import { documentText } from '../printing/documents.ts'

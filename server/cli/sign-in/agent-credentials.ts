@@ -1,7 +1,7 @@
 // Credentials of agents, listed and revoked like API tokens: `token list --agents`, `token revoke a-…`.
 import { type AgentCredential, agentCredentialSchema } from '../../../shared/model/sign-in.ts'
 import { clusterViewSchema } from '../../../shared/model/views.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { path } from '../client.ts'
 import type { Column } from '../columns.ts'
 import { type Context, type Output, printItems } from '../context.ts'

@@ -1,7 +1,7 @@
 // Sign-in in a browser of this machine: the server sends it back to a port on the loopback address with a code, which
 // only this program can redeem (PKCE).
 import { createHash, randomBytes } from 'node:crypto'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import type { CliIo } from '../io.ts'
 
 export interface LoopbackLogin {

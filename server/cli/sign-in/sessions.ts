@@ -1,6 +1,6 @@
 // session: the signed-in people, and the end of a session.
 import { type SessionView, sessionViewSchema } from '../../../shared/model/sign-in.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { noContent, path } from '../client.ts'
 import type { Column } from '../columns.ts'
 import { type Context, type Output, printItems } from '../context.ts'

@@ -17,7 +17,7 @@ import {
   type ServiceView,
   serviceViewSchema,
 } from '../../../shared/model/views.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { type Client, path } from '../client.ts'
 import { plainText } from '../columns.ts'
 import { type Context, type Output, printItems } from '../context.ts'

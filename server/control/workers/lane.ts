@@ -1,7 +1,8 @@
 // The place of one worker process: it starts the process, gives it jobs, and replaces it when it ended or holds too
 // much memory. A job that ignores its deadline ends the process, so that it cannot go on unseen.
-import { AppError } from '../../../shared/protocol/error.ts'
+
 import { type Clock, OVER } from '../../../shared/runtime/clock.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import { ChannelEnded, type Handlers, type Reply } from '../../worker/channel/channel.ts'

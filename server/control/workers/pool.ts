@@ -3,7 +3,7 @@
 // cause: it fails with the reason, and runs alone for an hour.
 
 import type { z } from 'zod'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { FairSlots } from '../../render/sandbox/fair-slots.ts'
 import type { Reply } from '../../worker/channel/channel.ts'
 import { ANSWERS, type Method } from '../../worker/channel/messages.ts'

@@ -1,13 +1,13 @@
 // Renders as jobs of workers. A job that stopped its worker or took too long is a failed render that depends on all
 // files of its sources: the next commit is rendered again, and so is this one after a while (IC14).
 import { z } from 'zod'
-import { isSealed, isSecretRow, type SealingKeys } from '../../../shared/kube/sealed-object.ts'
 import { objectRowPrefix } from '../../../shared/model/desired.ts'
-import { serviceKey } from '../../../shared/model/ids.ts'
 import { explainedValueSchema } from '../../../shared/model/render-views.ts'
-import { AppError, type Problem, plainProblem } from '../../../shared/protocol/error.ts'
+import { isSealed, isSecretRow, type SealingKeys } from '../../../shared/model/sealed-object.ts'
 import { ROW_DOC_BYTES_MAX, ROW_ID_BYTES_MAX } from '../../../shared/protocol/routes.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
+import { AppError, type Problem, plainProblem } from '../../../shared/runtime/error.ts'
+import { serviceKey } from '../../../shared/runtime/ids.ts'
 import { createPace } from '../../../shared/runtime/pace.ts'
 import type { Sealing } from '../../access/sealing.ts'
 import type { ServerSopsKeys } from '../../access/sops-keys.ts'

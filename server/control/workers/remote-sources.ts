@@ -3,7 +3,7 @@
 import type { z } from 'zod'
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import type { SignedCommit } from '../../../shared/model/commits.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import type { ContentIds, ContentSource, ContentSources, OpenedContent } from '../../ingest/content-port.ts'
 import { removeUnknownFolders, removeUnusedBases } from '../../sources/folders.ts'
 import { SizedCache } from '../../sources/sized-cache.ts'

@@ -3,7 +3,7 @@
 import { deletionName } from '../../../shared/kube/data-loss.ts'
 import { parseRowId } from '../../../shared/model/desired.ts'
 import type { DiffObject, DiffView } from '../../../shared/model/diff-views.ts'
-import type { Problem } from '../../../shared/protocol/error.ts'
+import type { Problem } from '../../../shared/runtime/error.ts'
 import type { ClusterRecord } from '../../fleet/records.ts'
 import type { ClusterRender } from './rendering.ts'
 

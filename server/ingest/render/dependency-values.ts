@@ -1,7 +1,7 @@
 // The present values of the renders' dependencies for each cluster of a service. Values that clusters have in common
 // are read once.
 import { sha256Hex } from '../../../shared/kube/canonical.ts'
-import type { ClusterId } from '../../../shared/model/ids.ts'
+import type { ClusterId } from '../../../shared/runtime/ids.ts'
 import type { Pace } from '../../../shared/runtime/pace.ts'
 import type { TargetCluster } from '../../fleet/targeting.ts'
 import { dependencyText, type Step } from '../../render/cache/paths.ts'

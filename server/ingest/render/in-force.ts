@@ -3,9 +3,9 @@
 // server: then the first result stays.
 import { setDigest } from '../../../shared/kube/canonical.ts'
 import { k8sObjectSchema } from '../../../shared/kube/object.ts'
-import { isSealed, isSecretRow, openWith, sealMarkOf, sealObject } from '../../../shared/kube/sealed-object.ts'
 import { orderOf } from '../../../shared/kube/waves.ts'
-import type { ServiceId } from '../../../shared/model/ids.ts'
+import { isSealed, isSecretRow, openWith, sealMarkOf, sealObject } from '../../../shared/model/sealed-object.ts'
+import type { ServiceId } from '../../../shared/runtime/ids.ts'
 import { isProven } from '../../access/placement-proofs.ts'
 import type { Sealing } from '../../access/sealing.ts'
 import { decodeRenderedSet } from '../../desired/rendered-set.ts'

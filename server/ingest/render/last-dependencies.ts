@@ -3,9 +3,9 @@
 
 import { keyOutsideNamespaces } from '../../../shared/kube/object.ts'
 import { objectRowPrefix } from '../../../shared/model/desired.ts'
-import { type ClusterId, parseServiceKey, type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
 import { type ServiceSpec, sourcesOf } from '../../../shared/model/resources.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
+import { type ClusterId, parseServiceKey, type ServiceId, serviceKey } from '../../../shared/runtime/ids.ts'
 import { isOfUnknownScope, objectNames } from '../../fleet/named-objects.ts'
 import type { RenderCache } from '../../render/cache/renders.ts'
 import type { InputRead } from '../../render/inputs.ts'

@@ -2,7 +2,6 @@
 // look into.
 
 import { type WrittenBy, writtenByOf } from '../../../shared/model/commits.ts'
-import type { ServiceId } from '../../../shared/model/ids.ts'
 import {
   API_VERSION,
   type NamedSource,
@@ -11,8 +10,9 @@ import {
   type ServiceSpec,
   sourcesOf,
 } from '../../../shared/model/resources.ts'
-import { AppError, type Problem } from '../../../shared/protocol/error.ts'
 import { nearest } from '../../../shared/runtime/edit-distance.ts'
+import { AppError, type Problem } from '../../../shared/runtime/error.ts'
+import type { ServiceId } from '../../../shared/runtime/ids.ts'
 import { type NamedProject, resourceProblems } from '../../fleet/project-rules.ts'
 import type { StoredResource } from '../../fleet/records.ts'
 import type { SourcePick } from '../../sources/source.ts'

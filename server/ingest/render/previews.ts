@@ -5,10 +5,10 @@
 // remote bases either, because it could name any with the credentials of the service.
 
 import type { DiffView } from '../../../shared/model/diff-views.ts'
-import type { ServiceId } from '../../../shared/model/ids.ts'
 import { placeOf, repositorySpecSchema, type ServiceSpec, sourcesOf } from '../../../shared/model/resources.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
+import type { ServiceId } from '../../../shared/runtime/ids.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
 import type { ClusterRecord } from '../../fleet/records.ts'
 import { isTarget, withDestinations } from '../../fleet/targeting.ts'

@@ -2,7 +2,7 @@
 // look; where what is there differs, they part. Those that end together get one render: one that was made before, or
 // one that is made now and shows where to look next.
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import type { Pace } from '../../../shared/runtime/pace.ts'
 import { type DependencyPaths, dependencyText, type Spot, type Step } from '../../render/cache/paths.ts'
 import type { RenderCache } from '../../render/cache/renders.ts'

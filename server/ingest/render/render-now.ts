@@ -1,9 +1,9 @@
 // The render of a service for a person: from the content that was read last, and without any consequence.
 import { objectRowPrefix } from '../../../shared/model/desired.ts'
-import type { ServiceId } from '../../../shared/model/ids.ts'
 import type { OriginView, RenderView, VariantsView } from '../../../shared/model/render-views.ts'
 import { type ServiceSpec, serviceSpecSchema, sourcesOf } from '../../../shared/model/resources.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
+import type { ServiceId } from '../../../shared/runtime/ids.ts'
 import type { Configs } from '../../access/configs.ts'
 import type { Sealing } from '../../access/sealing.ts'
 import type { ClusterRecord } from '../../fleet/records.ts'

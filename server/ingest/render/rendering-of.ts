@@ -1,7 +1,8 @@
 // The results for the clusters of a service, as one Rendering: equal sets are one map, an error without any set is an
 // error of the service. Pure.
-import type { ClusterId } from '../../../shared/model/ids.ts'
-import { AppError, type Problem } from '../../../shared/protocol/error.ts'
+
+import { AppError, type Problem } from '../../../shared/runtime/error.ts'
+import type { ClusterId } from '../../../shared/runtime/ids.ts'
 import { asksForCluster, mayNeedCluster } from '../../render/for-nobody.ts'
 import {
   type FailedRender,

@@ -1,9 +1,9 @@
 // The present render of a service for each of its clusters. Clusters that get the same share one object.
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
 import type { WrittenBy } from '../../../shared/model/commits.ts'
-import type { ClusterId, ServiceId } from '../../../shared/model/ids.ts'
-import { type AppError, isErrorCode, type Problem } from '../../../shared/protocol/error.ts'
-import { ERRORS } from '../../../shared/protocol/error-table.ts'
+import { type AppError, isErrorCode, type Problem } from '../../../shared/runtime/error.ts'
+import { ERRORS } from '../../../shared/runtime/error-table.ts'
+import type { ClusterId, ServiceId } from '../../../shared/runtime/ids.ts'
 import type { StoredError, Variant } from '../../fleet/records.ts'
 
 export interface GoodRender {

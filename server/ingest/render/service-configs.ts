@@ -1,9 +1,9 @@
 // The Configs that a service reads its variables and values from.
 
-import type { ServiceId } from '../../../shared/model/ids.ts'
 import { type ServiceSpec, sourcesOf } from '../../../shared/model/resources.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
 import { nearest } from '../../../shared/runtime/edit-distance.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
+import type { ServiceId } from '../../../shared/runtime/ids.ts'
 import type { ConfigLayer } from '../../render/config-merge.ts'
 import { type RenderError, renderErrorOf } from './rendering.ts'
 

@@ -1,12 +1,12 @@
 // Renders a service for each of its clusters, from its sources at the revisions that were read last. Asked again with
 // nothing changed, it reads and renders nothing.
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
-import { type ClusterId, type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
 import type { ExplainedValue } from '../../../shared/model/render-views.ts'
 import { type ServiceSpec, sourcesOf } from '../../../shared/model/resources.ts'
 import type { SiteStatus } from '../../../shared/model/site-config.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
+import { type ClusterId, type ServiceId, serviceKey } from '../../../shared/runtime/ids.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
 import { createPace } from '../../../shared/runtime/pace.ts'
 import type { Sealing } from '../../access/sealing.ts'

@@ -2,10 +2,10 @@
 // whose agent has not reported all that is named is not rendered for, so that it keeps its revision. Pure.
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import { allowsNamespace } from '../../../shared/model/bounds.ts'
-import type { ClusterId } from '../../../shared/model/ids.ts'
 import type { Labels } from '../../../shared/model/labels.ts'
 import { readSite, type SiteConfig, type SiteStatus, siteMapId, wantedKey } from '../../../shared/model/site-config.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
+import type { ClusterId } from '../../../shared/runtime/ids.ts'
 import type { NamedProject } from '../../fleet/project-rules.ts'
 import type { ConfigLayer } from '../../render/config-merge.ts'
 import { renderBounds } from '../../render/render-bounds.ts'

@@ -1,6 +1,6 @@
 // Versions of the programs of one reconciliation of a service: it uses those of the first request, and can tell whether
 // they still exist.
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { programOf } from '../../render/record/sandbox.ts'
 import type { Renders } from '../content-port.ts'
 

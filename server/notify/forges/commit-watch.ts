@@ -1,12 +1,13 @@
 // Commit statuses: follows the services of the repositories that a sink names, and plans one message for each commit
 // and service, which changes as the fleet does. A look costs what the counts of the changed services cost, whatever the
 // number of clusters.
-import { type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
+
 import { type NotificationSinkSpec, sinkTypeOf } from '../../../shared/model/notifications.ts'
 import { serviceSpecSchema, sourcesOf } from '../../../shared/model/resources.ts'
 import { serviceStatusSchema } from '../../../shared/model/status.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
+import { type ServiceId, serviceKey } from '../../../shared/runtime/ids.ts'
 import type { CommitDoc, NotificationRecord } from '../../fleet/notification-records.ts'
 import type { StoredError } from '../../fleet/records.ts'
 import type { Change } from '../../store/feed/change-feed.ts'

@@ -2,7 +2,7 @@
 // checked; its certificate must be for the name.
 import { isIP } from 'node:net'
 import { createTransport } from 'nodemailer'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { redacted } from './http.ts'
 import { type Message, type Sink, SinkError, secretOf } from './sink.ts'
 

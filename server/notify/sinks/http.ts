@@ -1,6 +1,6 @@
 // One HTTP request of a sink: through the address guard, bounded, without redirects, and with errors that hold no
 // secret.
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { type Sending, SinkError } from './sink.ts'
 
 /** Maximum number of bytes read from an answer. */

@@ -2,7 +2,7 @@
 // only after a check.
 import { z } from 'zod'
 import { setDigest } from '../../../shared/kube/canonical.ts'
-import { plainProblem, problemSchema } from '../../../shared/protocol/error.ts'
+import { plainProblem, problemSchema } from '../../../shared/runtime/error.ts'
 import type { RenderedObjects, RenderResult } from '../object-rows.ts'
 
 /** A render with its inputs; of a failed one they are never read. */

@@ -1,7 +1,7 @@
 // The renderer for everything else: a program of the operator's allow-list, in the service's folder, which gets the
 // inputs that the service names and writes YAML.
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
-import type { Problem } from '../../../shared/protocol/error.ts'
+import type { Problem } from '../../../shared/runtime/error.ts'
 import { pathSegments, type SourceFile } from '../../sources/source.ts'
 import { askProgram, type ProgramAnswer, ProgramStopped } from '../program-answer.ts'
 import { allOfInputs, type Renderer, type RendererResult, type RenderJob } from '../renderer.ts'

@@ -1,9 +1,9 @@
 // The operator's allow-list of renderers (`skerry server --renderers FILE`): a name that services may use → a program
 // of this machine.
 import { z } from 'zod'
-import { nameSchema } from '../../../shared/model/ids.ts'
 import { durationMs, durationSchema } from '../../../shared/model/resources.ts'
-import type { Problem } from '../../../shared/protocol/error.ts'
+import type { Problem } from '../../../shared/runtime/error.ts'
+import { nameSchema } from '../../../shared/runtime/ids.ts'
 
 const absoluteSchema = z
   .string()

@@ -1,6 +1,6 @@
 // The facts of a cluster that helm gets: only those that the chart's text names, so that clusters with other
 // differences share one render.
-import type { Problem } from '../../../shared/protocol/error.ts'
+import type { Problem } from '../../../shared/runtime/error.ts'
 import type { RenderInputs } from '../inputs.ts'
 import type { ChartScan, Literal } from './scan.ts'
 

@@ -2,7 +2,7 @@
 // folder. Also where each file came from, for messages.
 import { parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
-import { AppError, type Problem } from '../../../shared/protocol/error.ts'
+import { AppError, type Problem } from '../../../shared/runtime/error.ts'
 import { sopsFormatOf } from '../../../shared/sops/read.ts'
 import { readArchive } from '../../sources/archive/archive.ts'
 import { greatestVersion } from '../../sources/range.ts'

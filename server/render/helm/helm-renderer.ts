@@ -1,7 +1,7 @@
 // Charts by the real `helm template`: values in their order, capabilities of the target cluster, everything else as
 // helm does it.
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
-import { AppError, type Problem } from '../../../shared/protocol/error.ts'
+import { AppError, type Problem } from '../../../shared/runtime/error.ts'
 import { SizedCache } from '../../sources/sized-cache.ts'
 import { excerptsOf } from '../excerpts.ts'
 import { askProgram } from '../program-answer.ts'

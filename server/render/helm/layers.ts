@@ -2,7 +2,7 @@
 // overrides < the cluster, and within a level valuesFiles < valuesFrom < values. What the chart itself has is below all
 // of them, and put there by helm.
 
-import { type Problem, plainProblem } from '../../../shared/protocol/error.ts'
+import { type Problem, plainProblem } from '../../../shared/runtime/error.ts'
 import { sopsFormatOf } from '../../../shared/sops/read.ts'
 import { evaluate, renderText } from '../liquid/engine.ts'
 import { isTemplateText, makeName } from '../name-template.ts'

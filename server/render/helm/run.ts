@@ -1,7 +1,7 @@
 // One run of `helm template` in the sandbox, and after a failure further ones without the template that failed, so that
 // all errors are reported at once.
 import { parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
-import type { Problem } from '../../../shared/protocol/error.ts'
+import type { Problem } from '../../../shared/runtime/error.ts'
 import { excerptsOf } from '../excerpts.ts'
 import { type ProgramAnswer, ProgramStopped } from '../program-answer.ts'
 import type { RenderJob } from '../renderer.ts'

@@ -2,7 +2,7 @@
 // a null, by which Helm removes what the chart has at that place. Pure; tests/contract/helm-values.test.ts holds it
 // against `helm template -f a -f b`.
 import { parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
-import type { Problem } from '../../../shared/protocol/error.ts'
+import type { Problem } from '../../../shared/runtime/error.ts'
 
 export type Values = Readonly<Record<string, unknown>>
 

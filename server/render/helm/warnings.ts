@@ -1,5 +1,5 @@
 // Functions of a chart that mean something else here than with `helm install`, reported once each with the first place.
-import type { Problem } from '../../../shared/protocol/error.ts'
+import type { Problem } from '../../../shared/runtime/error.ts'
 import type { ChartScan, Use, UseKind } from './scan.ts'
 
 const MEANING: Readonly<Record<UseKind, string>> = {

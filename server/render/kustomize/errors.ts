@@ -1,7 +1,7 @@
 // Turns kustomize's standard error into problems for the author: with file and line where they can be found, without
 // folders of the sandbox and without the configurations that it prints, which may hold values.
 import { parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
-import type { Problem } from '../../../shared/protocol/error.ts'
+import type { Problem } from '../../../shared/runtime/error.ts'
 import { templateName } from '../liquid/files.ts'
 import { readManifests } from '../manifests.ts'
 import { KUSTOMIZATION_NAMES } from './paths.ts'

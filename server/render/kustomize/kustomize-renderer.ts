@@ -1,8 +1,8 @@
 // The renderer for kustomizations: the real `kustomize build` in the sandbox, with exactly the files that the
 // kustomization names.
 import { createHash } from 'node:crypto'
-import type { Problem } from '../../../shared/protocol/error.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
+import type { Problem } from '../../../shared/runtime/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { askProgram, ProgramStopped } from '../program-answer.ts'
 import { allOfInputs, type Renderer, type RendererResult, type RenderJob } from '../renderer.ts'
 import { treePath } from '../tree-path.ts'

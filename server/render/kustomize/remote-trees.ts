@@ -1,7 +1,7 @@
 // The trees that a kustomization is read from: the source's own, and those of remote bases as folders of it, so that
 // kustomize finds everything on the disk.
 import { parseYamlDocuments, toYaml } from '../../../shared/adapters/yaml.ts'
-import type { AppError, Problem } from '../../../shared/protocol/error.ts'
+import type { AppError, Problem } from '../../../shared/runtime/error.ts'
 import { SINGLE_FILE, type SourceTree } from '../../sources/source.ts'
 import type { RenderJob } from '../renderer.ts'
 import { treePath } from '../tree-path.ts'

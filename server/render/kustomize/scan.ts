@@ -1,7 +1,7 @@
 // The files that a kustomization needs: read through the recorded tree, so that a change elsewhere in a repository of
 // five hundred services renders nothing again. All errors of its names are reported at once, with file and line.
 import { type ParsedYaml, parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
-import { AppError, type Problem } from '../../../shared/protocol/error.ts'
+import { AppError, type Problem } from '../../../shared/runtime/error.ts'
 import { sopsFormatOf } from '../../../shared/sops/read.ts'
 import { SOURCE_FILES_MAX, SOURCE_TREE_BYTES_MAX } from '../../sources/source.ts'
 import { renderFile, type TemplateJob, templateName } from '../liquid/files.ts'

@@ -23,7 +23,7 @@ import {
   toValueSync,
   Value,
 } from 'liquidjs'
-import type { Problem } from '../../../shared/protocol/error.ts'
+import type { Problem } from '../../../shared/runtime/error.ts'
 import { SizedCache } from '../../sources/sized-cache.ts'
 import type { RenderInputs } from '../inputs.ts'
 import { LIQUID_FILTERS, OWN_FILTERS, SEARCHING_FILTERS, WHOLE_FILTERS } from './filters.ts'

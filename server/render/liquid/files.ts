@@ -1,7 +1,7 @@
 // Which files of a source are templates, and what they become. Partials are read from the service's folder through the
 // recorded tree.
 import { setImmediate } from 'node:timers/promises'
-import type { Problem } from '../../../shared/protocol/error.ts'
+import type { Problem } from '../../../shared/runtime/error.ts'
 import type { JobSource, RenderJob } from '../renderer.ts'
 import { decodeUtf8 } from '../utf8.ts'
 import { partialsOf, renderText } from './engine.ts'

@@ -1,5 +1,5 @@
 // Templates of notifications: the same engine and limits as those of manifests, with one variable, `message`.
-import type { Problem } from '../../../shared/protocol/error.ts'
+import type { Problem } from '../../../shared/runtime/error.ts'
 import { renderText } from './engine.ts'
 import { Meter } from './limits.ts'
 

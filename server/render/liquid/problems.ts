@@ -1,7 +1,8 @@
 // Problems of a template for its author: the place, the line as written, and the name that was probably meant. Never a
 // value of an input.
-import type { Problem } from '../../../shared/protocol/error.ts'
+
 import { editDistance, nearestOf } from '../../../shared/runtime/edit-distance.ts'
+import type { Problem } from '../../../shared/runtime/error.ts'
 import { type Excerpts, excerptsOf, speaksOfSecrets } from '../excerpts.ts'
 import { FOR_NO_CLUSTER, NONE_TO_ASK } from '../for-nobody.ts'
 import type { RenderInputs } from '../inputs.ts'

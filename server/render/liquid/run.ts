@@ -1,6 +1,6 @@
 // One render of one template: what names mean, what is written, what is found to be wrong, and what all of it costs.
 import { Context, Drop, type Emitter, LiquidError, type Template, UndefinedVariableError } from 'liquidjs'
-import type { Problem } from '../../../shared/protocol/error.ts'
+import type { Problem } from '../../../shared/runtime/error.ts'
 import type { RenderInputs } from '../inputs.ts'
 import { ownMember } from './filters.ts'
 import { type Meter, TEMPLATE_ERRORS_MAX, TemplateRefusal, TemplateStop } from './limits.ts'

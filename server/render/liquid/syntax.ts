@@ -2,7 +2,7 @@
 // that it renders. Also the words for errors of the library.
 
 import { LiquidError, RenderTag, type Template, type Token, TypeGuards, Value } from 'liquidjs'
-import type { Problem } from '../../../shared/protocol/error.ts'
+import type { Problem } from '../../../shared/runtime/error.ts'
 import { DROPPED_FILTERS, LENIENT_FILTERS } from './filters.ts'
 import { TEMPLATE_DEPTH_MAX, TEMPLATE_ERRORS_MAX, TEMPLATE_MEMORY_MAX, TemplateRefusal } from './limits.ts'
 import { nearestName, shownName } from './problems.ts'

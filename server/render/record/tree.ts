@@ -1,6 +1,6 @@
 // A tree that records its reads. A folder that is listed or read counts whole: its id names all its content, except the
 // targets of its links.
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { pathSegments, SOURCE_PATH_LENGTH_MAX, type SourceTree } from '../../sources/source.ts'
 import type { FileRead } from '../inputs.ts'
 

@@ -1,7 +1,7 @@
 // Which files a sandbox gets, and which of them are worth writing once for many runs: a chart of 200 files is rendered
 // for many clusters, and only its values differ.
 import { createHash } from 'node:crypto'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 
 /** Several sources of one service together. */
 export const SANDBOX_FILES_MAX = 20_000

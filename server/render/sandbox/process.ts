@@ -1,8 +1,8 @@
 // One process with all that comes of it: fed, watched, and ended at the first limit that it meets.
 import { closeSync, openSync } from 'node:fs'
 import type { Subprocess } from 'bun'
-import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import type { SandboxLimits, SandboxOutcome } from '../sandbox.ts'
 import type { StartCommand } from './command.ts'

@@ -1,7 +1,7 @@
 // Which programs a sandbox can run: where they are, what they need beside them, and which versions they say they are.
 import { accessSync, closeSync, constants, openSync, readSync, realpathSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import type { ExecEntry } from '../exec/list.ts'
 import type { SandboxProgram } from '../sandbox.ts'

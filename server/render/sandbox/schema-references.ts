@@ -1,7 +1,7 @@
 // The references that a values.schema.json may have where a program is not cut off from files and the network: helm
 // would fetch or read whatever a reference names.
 
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { readArchive } from '../../sources/archive/archive.ts'
 import type { SandboxRun } from '../sandbox.ts'
 

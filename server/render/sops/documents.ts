@@ -1,7 +1,7 @@
 // Manifests that SOPS encrypted: they stay encrypted in rows, and the agent opens them with a key of its site. What the
 // server needs to route and order an object must be readable. Pure.
 import type { K8sObject } from '../../../shared/kube/object.ts'
-import type { Problem } from '../../../shared/protocol/error.ts'
+import type { Problem } from '../../../shared/runtime/error.ts'
 import { misplacedSops, withSopsMember } from '../../../shared/sops/object.ts'
 import { isSopsValue, SOPS, SOPS_ANNOTATION, type SopsMember, type SopsParcel, sopsMemberOf } from '../../../shared/sops/parcel.ts'
 import { readSops, type SopsRead, sopsFormatOf } from '../../../shared/sops/read.ts'

@@ -2,7 +2,7 @@
 // are read for their imports and never run here.
 import { isBuiltin } from 'node:module'
 import { parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
-import type { Problem } from '../../../shared/protocol/error.ts'
+import type { Problem } from '../../../shared/runtime/error.ts'
 import { pathSegments, type SourceFile, type SourceTree } from '../../sources/source.ts'
 import { TextPlaces } from '../text-places.ts'
 import { treePath } from '../tree-path.ts'

@@ -1,7 +1,7 @@
 // The renderer for manifests in TypeScript: the entry runs in the sandbox by this very binary and prints its objects,
 // together with the inputs that it read.
 import { createHash } from 'node:crypto'
-import type { Problem } from '../../../shared/protocol/error.ts'
+import type { Problem } from '../../../shared/runtime/error.ts'
 import { pathSegments } from '../../sources/source.ts'
 import { allOfInputs, type Renderer, type RendererResult, type RenderJob } from '../renderer.ts'
 import { bundled } from './bundle.ts' with { type: 'macro' }

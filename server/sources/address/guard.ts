@@ -1,7 +1,7 @@
 // SO1: every request of a source goes through here. A name is resolved, its addresses are checked, and the connection
 // goes to the address that was checked: an answer of the resolver that changes in between changes nothing. Redirects
 // are followed here, each with the same check.
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { authoritiesAt } from './authorities.ts'
 import { type AddressRange, checkAddress, isNamed, parseIp } from './range.ts'
 

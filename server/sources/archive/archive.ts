@@ -2,7 +2,7 @@
 // that a bomb ends at the limits and not in memory.
 import { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { SOURCE_FILES_MAX, SOURCE_TREE_BYTES_MAX } from '../source.ts'
 import { withoutLinks } from './links.ts'
 import { archiveRefused, readTar } from './tar.ts'

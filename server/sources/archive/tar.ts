@@ -1,6 +1,6 @@
 // A tar archive as files, read piece by piece and refused by name: nothing of an entry is kept before its header was
 // found right and its size within the limits. Writes nothing; links are followed in links.ts.
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { SOURCE_FILE_BYTES_MAX, SOURCE_FILES_MAX, SOURCE_PATH_LENGTH_MAX, SOURCE_TREE_BYTES_MAX } from '../source.ts'
 
 /** The target `to` of a link starts at its folder (symbolic) or at the archive's root (hard). */

@@ -1,8 +1,8 @@
 // An answer of a Git server as a stream: it may take its time as long as bytes arrive, has a bound, and large ones wait
 // for their turn once they are complete. Errors name the host and never the answer (IN14).
 import { isDiskFull } from '../../../shared/adapters/sqlite.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { unresolvedText } from '../address/resolve.ts'
 import { GitTooLarge, USE_PROGRAM } from './limits.ts'
 import { Spool } from './spool.ts'

@@ -1,6 +1,6 @@
 // The headers that a Config's secrets give for a Git server over http, and the order in which they are tried. Never
 // logged, never in a message.
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { basicHeader, readLogin } from '../credentials.ts'
 import type { GitTokens } from './tokens.ts'
 import { isLoopback } from './url.ts'

@@ -2,8 +2,8 @@
 // request, and errors that name the host and nothing secret.
 import git from 'isomorphic-git'
 import type { GitHttpRequest, GitHttpResponse, HttpClient } from 'isomorphic-git/http/web'
-import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import type { WebFetcher } from '../address/guard.ts'
 import { collect, LargeTurn, once, Patience, partsOf, unreachable } from './answer.ts'
 import { NO_ACCESS, type WebAccess, type WebTry } from './auth.ts'

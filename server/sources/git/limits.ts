@@ -1,5 +1,5 @@
 // The limits of a fetch into memory, and of the files of one read, counted before they are kept.
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { SOURCE_FILE_BYTES_MAX, SOURCE_TREE_BYTES_MAX } from '../source.ts'
 import type { BlobWanted } from './objects.ts'
 

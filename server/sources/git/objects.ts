@@ -1,6 +1,6 @@
 // The operations that GitSource needs of the library or the program. Reading uses a fetched folder; only blobs that a
 // partial clone left out need the network.
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import type { SourceEntry } from '../source.ts'
 
 /** The folder cannot be read, and nothing of it was asked of the server. Errors of other classes mean the same. */

@@ -1,8 +1,8 @@
 // A Git repository opened as its resource says: with the library or the program, with the secrets of its Config, and
 // its submodules as repositories of their own.
 import type { GitSpec } from '../../../shared/model/sources.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import type { WebFetcher } from '../address/guard.ts'
 import type { Source } from '../source.ts'
 import { type GitSecrets, webAccess } from './auth.ts'

@@ -1,7 +1,7 @@
 // The memory that a pack of an untrusted server would need, counted before the library reads it: a megabyte of it can
 // stand for gigabytes.
 import { inflateSync } from 'node:zlib'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { GitTooLarge } from './limits.ts'
 
 /** Limit for one object: as packed, and as the result of a delta. */

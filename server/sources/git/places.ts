@@ -1,7 +1,7 @@
 // Where paths of a commit lead, links followed as text inside the repository only. What was found out about folders and
 // links is kept: thousands of links can lead over one another through hundreds of folders.
 import { setImmediate } from 'node:timers/promises'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { pathSegments, SOURCE_PATH_LENGTH_MAX, type SourceTree } from '../source.ts'
 import type { GitEntry, GitFolder, GitObjects } from './objects.ts'
 

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { authoritiesForProgram } from '../address/authorities.ts'
 import { privateMark } from '../folders.ts'
 import { configText, type GitSecrets } from './auth.ts'

@@ -1,7 +1,8 @@
 // One run of the git program: arguments as a list, an environment of nothing but what is named, bounds on time, output
 // and disk, and an end for all that it started.
-import { AppError } from '../../../shared/protocol/error.ts'
+
 import type { Clock } from '../../../shared/runtime/clock.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 
 export interface GitRun {
   program: string

@@ -1,5 +1,5 @@
 // An error of ours of a git program that failed: where, what it said as far as that is safe to repeat, and what to do.
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { NO_REPOSITORY } from './http.ts'
 import { knownName, knownState } from './known-hosts.ts'
 import { scanLine } from './private.ts'

@@ -1,6 +1,6 @@
 // SO30: the accepted commits. A commit, or the annotated tag that leads to it, must be signed by one of the
 // repository's keys; a refusal names the signer and the accepted keys.
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import type { GitText } from './objects.ts'
 import type { OpenPgpKey } from './openpgp.ts'
 import { checkSshSignature, readSshKey, type SshKey } from './sshsig.ts'

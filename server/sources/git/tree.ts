@@ -1,7 +1,7 @@
 // A commit as files: links are what they lead to (places.ts). A folder's id covers what its links lead to, so that
 // equal ids are equal bytes.
 import { sha256Hex } from '../../../shared/kube/canonical.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { SizedCache } from '../sized-cache.ts'
 import {
   isFile,

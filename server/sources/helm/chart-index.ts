@@ -4,7 +4,7 @@
 import { z } from 'zod'
 import { parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 
 export const INDEX_BYTES_MAX = 64 * 1024 * 1024
 const VERSIONS_MAX = 100_000

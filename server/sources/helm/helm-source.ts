@@ -2,8 +2,8 @@
 // archive that was fetched stay on the disk, so that what was read once is read again without the other side, also
 // after a restart.
 import { z } from 'zod'
-import { AppError } from '../../../shared/protocol/error.ts'
 import { nearestWord } from '../../../shared/runtime/edit-distance.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { authoritiesAt } from '../address/authorities.ts'
 import type { WebFetcher } from '../address/guard.ts'
 import { ARCHIVE_BYTES_MAX, readArchive } from '../archive/archive.ts'

@@ -1,7 +1,7 @@
 // Manifests of artifacts, and the files that their layers make together: later layers over earlier ones. Decides what
 // is fetched before anything is.
 import { z } from 'zod'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { ARCHIVE_BYTES_MAX, type ArchiveFiles, readArchive } from '../archive/archive.ts'
 import { quote } from '../archive/tar.ts'
 import { SOURCE_FILE_BYTES_MAX, SOURCE_FILES_MAX, SOURCE_PATH_LENGTH_MAX, SOURCE_TREE_BYTES_MAX } from '../source.ts'

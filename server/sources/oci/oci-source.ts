@@ -1,6 +1,6 @@
 // An artifact or chart in an OCI registry as a Source: its revision is the digest of a manifest. Manifests and layers
 // stay on the disk by their digests; what is pinned by digest and was fetched once is never asked for again.
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { quote } from '../archive/tar.ts'
 import { createInFlight } from '../in-flight.ts'
 import { greatestVersion, noVersion } from '../range.ts'

@@ -1,6 +1,6 @@
 // Reads a Repository as a registry to ask, and a chart's archive by its reference alone.
 import type { OciSpec } from '../../../shared/model/sources.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import type { AddressGuard } from '../address/guard.ts'
 import type { WebCredential } from '../web-request.ts'
 import { readManifest } from './layers.ts'

@@ -1,7 +1,7 @@
 // One repository of an OCI registry over its HTTP API: credentials and tokens, tags, manifests, blobs. Everything that
 // comes is held against its digest.
 import { z } from 'zod'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { authoritiesAt } from '../address/authorities.ts'
 import type { WebFetcher } from '../address/guard.ts'
 import { quote } from '../archive/tar.ts'

@@ -1,7 +1,7 @@
 // One file behind a URL as a Source. Its revision is the SHA-256 of its content, under which it stays on the disk: what
 // was read once is read again without the other side.
 import { z } from 'zod'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { authoritiesAt } from '../address/authorities.ts'
 import type { WebFetcher } from '../address/guard.ts'
 import { authorizationOf } from '../credentials.ts'

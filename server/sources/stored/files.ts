@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { isDiskFull } from '../../../shared/adapters/sqlite.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 
 export interface StoredFiles {
   /** Null if there is none. */

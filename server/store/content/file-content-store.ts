@@ -2,8 +2,8 @@
 // exists can be trusted to be whole; what rotted since is found by its hash when it is read.
 import { isDiskFull } from '../../../shared/adapters/sqlite.ts'
 import { sha256Hex } from '../../../shared/kube/canonical.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { type ContentFiles, contentFilesIn } from './content-files.ts'
 import { asidePath, contentPath, folderOf, isSha256, temporaryPath } from './content-names.ts'
 import type { ContentStore } from './content-store.ts'

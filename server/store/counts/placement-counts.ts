@@ -1,11 +1,11 @@
 // The words of services in clusters, kept in their desired rows, and the counts of them: what changes when agents
 // report, when a cluster's labels change and when it goes.
 import type { ExpressionBuilder } from 'kysely'
-import type { ClusterId, ServiceId } from '../../../shared/model/ids.ts'
 import type { Labels } from '../../../shared/model/labels.ts'
 import { type PlacementWords, placementWords, type ReportedService } from '../../../shared/model/placement-words.ts'
 import { FLEET } from '../../../shared/model/resources.ts'
 import { serviceStatusSchema } from '../../../shared/model/status.ts'
+import type { ClusterId, ServiceId } from '../../../shared/runtime/ids.ts'
 import { type Bulk, runBulk, runIn } from '../bulk.ts'
 import type { Tx } from '../store-db.ts'
 import { readLabels, type Tables } from '../tables.ts'

@@ -1,9 +1,10 @@
 // Under which keys each kind of row is counted. Pure: a change adds the facts of the new row and takes those of the old
 // one, a recomputation sums the facts of all rows.
-import { serviceKey } from '../../../shared/model/ids.ts'
+
 import type { Labels } from '../../../shared/model/labels.ts'
 import type { PlacementWords } from '../../../shared/model/placement-words.ts'
 import type { ClusterStatus } from '../../../shared/model/status.ts'
+import { serviceKey } from '../../../shared/runtime/ids.ts'
 import { readNames, type Tables } from '../tables.ts'
 import type { RollupFact } from './rollup-dimensions.ts'
 

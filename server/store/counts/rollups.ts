@@ -2,11 +2,11 @@
 // that depend on the time are counted on request: online clusters, and the age of drift.
 import { setImmediate } from 'node:timers/promises'
 import { type ExpressionBuilder, type SelectQueryBuilder, sql } from 'kysely'
-import { type ClusterId, type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
 import type { PlacementWords } from '../../../shared/model/placement-words.ts'
 import { clusterSpecSchema, FLEET } from '../../../shared/model/resources.ts'
 import { driftStatusSchema } from '../../../shared/model/status.ts'
 import type { LivenessWord } from '../../../shared/model/views.ts'
+import { type ClusterId, type ServiceId, serviceKey } from '../../../shared/runtime/ids.ts'
 import { AFTER_EVERY_KEY } from '../byte-order.ts'
 import { driftState, stateDigest, stateText } from '../status/status-columns.ts'
 import type { ReadDb, StoreDb } from '../store-db.ts'

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs'
 import { PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import pg from 'pg'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { namedConnectError, namedPostgresError } from './postgres-errors.ts'
 import { type PostgresTarget, shownTarget } from './postgres-url.ts'
 

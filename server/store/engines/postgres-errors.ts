@@ -1,6 +1,6 @@
 // Errors of PostgreSQL and of the connection to it, in our words. Texts of the database itself may quote rows, so they
 // go into the cause and not to people.
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 
 /** How soon it is worth to ask again. */
 const RETRY_AFTER_MS = 2_000

@@ -2,8 +2,9 @@
 // written without it after any failure. A second server is refused with the name of the holder. A mark in the store
 // tells a server that returns after an outage whether another one used the store meanwhile, and the number of its last
 // change whether the store is the same.
-import { AppError } from '../../../shared/protocol/error.ts'
+
 import type { Clock } from '../../../shared/runtime/clock.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import type { OnConnect } from './postgres-dialect.ts'
 
 /** Any number that is ours alone among the advisory locks of a database; WRITE_LOCK is its neighbour. */

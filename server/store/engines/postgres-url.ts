@@ -2,7 +2,7 @@
 // library makes of an odd URL, or of an option that it does not know, is no question; and so that one way of TLS is the
 // way it is.
 import { resolve } from 'node:path'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 
 const TLS_MODES = ['disable', 'verify-ca', 'verify-full'] as const
 type TlsMode = (typeof TLS_MODES)[number]

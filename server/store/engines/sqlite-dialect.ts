@@ -2,7 +2,7 @@
 // only itself; inside one, use `trx` and never the outer handle: that waits for the connection it holds itself.
 import { type SqliteDatabase, SqliteDialect, type SqliteStatement } from 'kysely'
 import { type Database, isCorrupt, isDiskFull, openSqlite, type SQLQueryBindings, type Statement } from '../../../shared/adapters/sqlite.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 
 /** Prepared statements that are kept. Batches of unusual sizes push the oldest out. */

@@ -2,7 +2,7 @@
 // backups; a server uses kysely-store.ts.
 import { closeSync, openSync, readSync } from 'node:fs'
 import { type Database, isDamage, isDiskFull, openSqlite } from '../../../shared/adapters/sqlite.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import { CHANGE_LEAP } from '../feed/change-log.ts'
 import { MIGRATIONS } from '../schema/migrations.ts'

@@ -4,7 +4,7 @@ import { existsSync, renameSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { INDEXED_BYTES_MAX, isDamage, openSqlite, structureDamage } from '../../../shared/adapters/sqlite.ts'
 import { syncPath } from '../../../shared/adapters/sync-path.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import { findLogLoss } from './log-loss.ts'
 

@@ -2,7 +2,8 @@
 // each chart is most of its work. What changed since the last chart is read again, by the feed of changes; all of it
 // after a minute, because repairs of the store change words without a change in the feed.
 import { sql } from 'kysely'
-import type { HealthWord, SyncWord } from '../../../shared/model/status.ts'
+import type { HealthWord } from '../../../shared/kube/health-object.ts'
+import type { SyncWord } from '../../../shared/model/status.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import { isFine, severity } from '../../fleet/placements-summary.ts'
 import type { Engine } from '../engines/engine.ts'

@@ -1,8 +1,8 @@
 // Clusters by labels, liveness, version and name: all of them are in the dictionary, what changes from minute to minute
 // is read.
 import { sql } from 'kysely'
-import { type ClusterId, serviceKey } from '../../../shared/model/ids.ts'
 import { FLEET } from '../../../shared/model/resources.ts'
+import { type ClusterId, serviceKey } from '../../../shared/runtime/ids.ts'
 import { livenessOf } from '../../fleet/liveness.ts'
 import { isFine, severity } from '../../fleet/placements-summary.ts'
 import { clusterInScope, type Scope, serviceInScope } from '../../fleet/rights.ts'

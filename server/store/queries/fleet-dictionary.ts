@@ -3,10 +3,10 @@
 // clusters or labels changed or some were collected. Counts may be some seconds old: they choose the path, not the
 // answer.
 import { sql } from 'kysely'
-import { type ClusterId, hideServices } from '../../../shared/model/ids.ts'
 import type { Labels } from '../../../shared/model/labels.ts'
 import { clusterSpecSchema, FLEET } from '../../../shared/model/resources.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
+import { type ClusterId, hideServices } from '../../../shared/runtime/ids.ts'
 import type { ReadDb } from '../store-db.ts'
 import type { Tables } from '../tables.ts'
 import { DensePlaces } from './dense-places.ts'

@@ -1,9 +1,10 @@
 // Services in clusters by any filter, in any order, a page at a time. There are ten times fewer of them than objects: a
 // small answer is fetched and sorted, others are walked cluster by cluster or service by service.
 import { type SelectQueryBuilder, sql } from 'kysely'
+import type { HealthWord } from '../../../shared/kube/health-object.ts'
 import { type ServiceRow, serviceRowSchema } from '../../../shared/model/desired.ts'
-import { type ClusterId, serviceKey } from '../../../shared/model/ids.ts'
-import { HEALTH_WORST, type HealthWord } from '../../../shared/model/status.ts'
+import { HEALTH_WORST } from '../../../shared/model/status.ts'
+import { type ClusterId, serviceKey } from '../../../shared/runtime/ids.ts'
 import { serviceInScope } from '../../fleet/rights.ts'
 import type { Engine } from '../engines/engine.ts'
 import { RecentMap } from '../recent-map.ts'

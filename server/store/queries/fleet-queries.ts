@@ -2,12 +2,13 @@
 // where there is one file to read (SQLite, in a Worker), by the database where there is one. What comes back are facts;
 // their words are made by server/fleet/status-view.ts.
 
+import type { HealthWord } from '../../../shared/kube/health-object.ts'
 import type { ObjectRef } from '../../../shared/kube/object.ts'
-import type { ClusterId, ServiceId } from '../../../shared/model/ids.ts'
 import type { LabelSelector } from '../../../shared/model/labels.ts'
 import type { PlacementWords } from '../../../shared/model/placement-words.ts'
-import type { HealthWord, ObjectStatus, SyncWord } from '../../../shared/model/status.ts'
+import type { ObjectStatus, SyncWord } from '../../../shared/model/status.ts'
 import type { ClusterSort, LivenessWord, ObjectSort, PlacementSort } from '../../../shared/model/views.ts'
+import type { ClusterId, ServiceId } from '../../../shared/runtime/ids.ts'
 import type { ClusterRecord, DesiredService, StoredResource } from '../../fleet/records.ts'
 import type { Scope } from '../../fleet/rights.ts'
 import type { FailedWords } from '../../fleet/unrendered.ts'

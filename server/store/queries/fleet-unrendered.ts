@@ -1,8 +1,9 @@
 // Services in clusters that have nothing of them, because they cannot be rendered there: they have no row. The note of
 // the last render names them, or their targets do, and they appear among the rows of a list in its order.
-import { type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
+
 import { serviceSpecSchema } from '../../../shared/model/resources.ts'
 import { HEALTH_WORST } from '../../../shared/model/status.ts'
+import { type ServiceId, serviceKey } from '../../../shared/runtime/ids.ts'
 import { serviceInScope } from '../../fleet/rights.ts'
 import { type FailedWords, type FailingIn, failingIn } from '../../fleet/unrendered.ts'
 import type { ReadDb } from '../store-db.ts'

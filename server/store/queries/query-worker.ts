@@ -1,8 +1,8 @@
 // Entry point of the Worker that answers fleet queries from the store's file, over a connection that can only read. One
 // question at a time.
 import { Kysely } from 'kysely'
-import { AppError } from '../../../shared/protocol/error.ts'
 import { systemClock } from '../../../shared/runtime/clock.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import { sqliteDialect } from '../engines/sqlite-dialect.ts'
 import type { Tables } from '../tables.ts'

@@ -1,8 +1,8 @@
 // The server's side of the Worker of fleet queries: one question at a time, from a bounded line that callers share.
 import { CHART_LIMIT } from '../../../shared/model/chart.ts'
 import { LIST_LIMIT_MAX } from '../../../shared/model/views.ts'
-import { AppError, type ErrorCode } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
+import { AppError, type ErrorCode } from '../../../shared/runtime/error.ts'
 import type { Random } from '../../../shared/runtime/random.ts'
 import { FairLine } from '../fair-line.ts'
 import { startWorker, WorkerLine } from '../worker-line.ts'

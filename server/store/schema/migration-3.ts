@@ -1,7 +1,7 @@
 // Schema 3: statuses by number instead of by text (a fleet of two million objects has few different names and states),
 // counts, the feed of changes, histories.
 import { sql } from 'kysely'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { mebibytes, sqliteSpace } from '../engines/sqlite-space.ts'
 import { addNumbers, addTexts, createTable, type Ddl, withoutRowid } from './ddl.ts'
 import { deriveDesired, seedRevisions } from './migration-3-desired.ts'

@@ -2,7 +2,7 @@
 // released migration never changes again; the next one corrects its errors. The schema builder keeps the statements the
 // same on SQLite and PostgreSQL.
 import { type Kysely, sql, type Transaction } from 'kysely'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import type { Engine } from '../engines/engine.ts'
 import type { Tables } from '../tables.ts'
 import { createCommits, createWatermarks } from './commits-table.ts'

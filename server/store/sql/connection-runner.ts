@@ -2,8 +2,8 @@
 // after its time, and on a store in memory.
 import { type Kysely, sql } from 'kysely'
 import { fitting } from '../../../shared/model/fleet-sql.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import type { Connections } from '../store-db.ts'
 import type { Tables } from '../tables.ts'
 import { failedQuery, type SqlRunner, type SqlStatement, timeIsUp } from './fleet-sql.ts'

@@ -1,8 +1,8 @@
 // Fleet queries: from the text of a caller to rows of the store. What a query may say is decided in shared/sql, which
 // rows it sees in sight.ts; a runner carries it out.
 import { SQL_MS_MAX, SQL_ROWS_DEFAULT, type SqlAnswer, type SqlQuestion } from '../../../shared/model/fleet-sql.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { parseQuery } from '../../../shared/sql/parse.ts'
 import { writeQuery } from '../../../shared/sql/write.ts'
 import type { Engine } from '../engines/engine.ts'

@@ -1,6 +1,6 @@
 // Saved queries in the fleet store, for everybody who may query the fleet.
 import { SAVED_QUERIES_MAX, type SavedQueryView } from '../../../shared/model/saved-queries.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import type { ChangeNote } from '../feed/change-log.ts'
 import { storable } from '../status/storable-text.ts'
 import type { StoreDb } from '../store-db.ts'

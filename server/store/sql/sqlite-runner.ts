@@ -1,8 +1,8 @@
 // Runs fleet queries in processes of their own, which are ended when they take too long or too much memory. One query a
 // process at a time; a few more wait.
 import { existsSync, readFileSync } from 'node:fs'
-import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import { FairLine } from '../fair-line.ts'
 import { failedQuery, memoryIsUp, type SqlRunner, type SqlStatement, timeIsUp } from './fleet-sql.ts'
 import type { ProcessAnswer, ProcessQuestion } from './query-process.ts'

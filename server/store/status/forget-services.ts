@@ -1,7 +1,7 @@
 // Removes the status rows of services that left a cluster, in steps of a bounded number of rows, so that no transaction
 // holds the write lock for long. Services that leave one cluster together share the steps.
 import type { Transaction } from 'kysely'
-import { type ClusterId, type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
+import { type ClusterId, type ServiceId, serviceKey } from '../../../shared/runtime/ids.ts'
 import { type Bulk, runBulk } from '../bulk.ts'
 import type { Tables } from '../tables.ts'
 import { dropRows, type NamedRow, namedRows } from './status-sweep.ts'

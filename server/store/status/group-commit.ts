@@ -2,7 +2,7 @@
 // commit of Git ten thousand agents report within seconds. Each caller learns of its own write, and only after it is
 // durable.
 import { setImmediate } from 'node:timers/promises'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 
 /** How much one commit takes: this many writes… */
 export const GROUP_MAX = 256

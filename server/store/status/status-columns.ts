@@ -1,7 +1,8 @@
 // Maps an agent's report of a key to its columns and back: parts that most rows share are a state, stored once. Pure;
 // docs are restored exactly.
 import { sha256Hex } from '../../../shared/kube/canonical.ts'
-import { HEALTH_WORDS, type HealthWord, type StatusKind, SYNC_WORDS, type SyncWord } from '../../../shared/model/status.ts'
+import { HEALTH_WORDS, type HealthWord } from '../../../shared/kube/health-object.ts'
+import { type StatusKind, SYNC_WORDS, type SyncWord } from '../../../shared/model/status.ts'
 import type { Tables } from '../tables.ts'
 
 /** Events are a stream, not rows. */

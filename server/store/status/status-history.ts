@@ -1,8 +1,8 @@
 // When the words of a service in a cluster changed, by the clock of the server. What comes and goes within seconds is
 // one change, so that an object that flaps fills nothing.
 import type { Selectable, Transaction } from 'kysely'
-import { parseServiceKey } from '../../../shared/model/ids.ts'
 import { serviceStatusSchema } from '../../../shared/model/status.ts'
+import { parseServiceKey } from '../../../shared/runtime/ids.ts'
 import type { HistoryEntry, KeptCause } from '../../fleet/records.ts'
 import { type Bulk, runBulk } from '../bulk.ts'
 import type { Store } from '../store.ts'

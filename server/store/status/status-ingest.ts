@@ -1,7 +1,7 @@
 // Pushes of agents that are committed together, written together: what one statement costs is shared by all of them. A
 // row of status has one writer, its agent; `rev` decides which of two copies is newer (PU2), never the order of
 // arrival.
-import type { ClusterId } from '../../../shared/model/ids.ts'
+import type { ClusterId } from '../../../shared/runtime/ids.ts'
 import type { StatusWrite } from '../../fleet/records.ts'
 import { type Bulk, runBulk, runIn } from '../bulk.ts'
 import { placementKey } from '../counts/placement-counts.ts'

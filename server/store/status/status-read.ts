@@ -1,6 +1,6 @@
 // Statuses as they were written, from the columns that hold them: in slices, and by the way that leads to few rows.
 import { setImmediate } from 'node:timers/promises'
-import type { ClusterId } from '../../../shared/model/ids.ts'
+import type { ClusterId } from '../../../shared/runtime/ids.ts'
 import type { StatusEntry } from '../../fleet/records.ts'
 import { AFTER_EVERY_KEY, byteOrder } from '../byte-order.ts'
 import { SLICE_ROWS } from '../read-slices.ts'

@@ -1,10 +1,11 @@
 // One write transaction of statuses: the store's transaction, the numbers of names and states in it, and what its rows
 // add to the counts.
-import type { ClusterId } from '../../../shared/model/ids.ts'
-import { parseServiceKey } from '../../../shared/model/ids.ts'
+
 import type { ReportedService } from '../../../shared/model/placement-words.ts'
 import { clusterStatusSchema, type ServiceStatus } from '../../../shared/model/status.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
+import type { ClusterId } from '../../../shared/runtime/ids.ts'
+import { parseServiceKey } from '../../../shared/runtime/ids.ts'
 import { createPace, type Pace } from '../../../shared/runtime/pace.ts'
 import { type PlacementReport, placementsReported } from '../counts/placement-counts.ts'
 import { driftFacts, objectFacts, versionFacts } from '../counts/rollup-facts.ts'

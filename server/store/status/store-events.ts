@@ -1,8 +1,8 @@
 // The event stream: what agents and this server tell of, numbered in the order of commits.
 import { setImmediate } from 'node:timers/promises'
 import { type ExpressionBuilder, type SqlBool, sql } from 'kysely'
-import { type ClusterId, parseServiceKey } from '../../../shared/model/ids.ts'
 import { eventStatusSchema } from '../../../shared/model/status.ts'
+import { type ClusterId, parseServiceKey } from '../../../shared/runtime/ids.ts'
 import { withTrace } from '../../../shared/runtime/trace-id.ts'
 import type { FleetEvent } from '../../fleet/records.ts'
 import { isEverywhere, type Scope } from '../../fleet/rights.ts'

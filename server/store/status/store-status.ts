@@ -1,7 +1,7 @@
 // Reports of agents: pushes that arrive together are committed together, and read as they were written.
 import { setImmediate } from 'node:timers/promises'
-import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
+import { AppError } from '../../../shared/runtime/error.ts'
 import type { Random } from '../../../shared/runtime/random.ts'
 import type { Store } from '../store.ts'
 import type { StoreDb, Tx } from '../store-db.ts'

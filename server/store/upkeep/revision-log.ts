@@ -2,7 +2,7 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Transaction } from 'kysely'
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
-import type { ClusterId, ServiceId } from '../../../shared/model/ids.ts'
+import type { ClusterId, ServiceId } from '../../../shared/runtime/ids.ts'
 import type { RenderState, Revision, Variant } from '../../fleet/records.ts'
 import { readSlices, SLICE_ROWS } from '../read-slices.ts'
 import type { Store } from '../store.ts'

@@ -7,10 +7,10 @@
 
 import { z } from 'zod'
 import { commitNoteSchema, type Watermark } from '../../../shared/model/commits.ts'
-import type { ServiceId } from '../../../shared/model/ids.ts'
 import type { Labels } from '../../../shared/model/labels.ts'
 import type { RenderSpec } from '../../../shared/model/render.ts'
-import { problemSchema } from '../../../shared/protocol/error.ts'
+import { problemSchema } from '../../../shared/runtime/error.ts'
+import type { ServiceId } from '../../../shared/runtime/ids.ts'
 import { SOPS_RECIPIENTS_MAX } from '../../../shared/sops/parcel.ts'
 import type { ExecEntry } from '../../render/exec/list.ts'
 import { remoteBaseSchema } from '../../render/kustomize/remote.ts'

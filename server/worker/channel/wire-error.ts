@@ -1,6 +1,6 @@
 // Errors across the channel. An AppError arrives as an AppError with its code and data, any other error as a text.
 import { z } from 'zod'
-import { AppError, type AppErrorData, isErrorCode, problemSchema } from '../../../shared/protocol/error.ts'
+import { AppError, type AppErrorData, isErrorCode, problemSchema } from '../../../shared/runtime/error.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 
 /** Longer texts are cut, because they go into messages for people. */

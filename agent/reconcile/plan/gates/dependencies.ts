@@ -1,7 +1,7 @@
 // `dependsOn` between services of this cluster: the services that one waits for before it begins a revision, and those
 // that wait for it before it may be removed. Pure: facts of the others come by lookups.
 import { cycleThrough } from '../../../../shared/model/dependencies.ts'
-import { serviceText } from '../../../../shared/model/ids.ts'
+import { serviceText } from '../../../../shared/runtime/ids.ts'
 import type { Said } from '../../../messages/catalogue.ts'
 import { serviceStatus } from '../../../messages/service-messages.ts'
 import { type Closed, closedBy } from '../../snapshot/situation.ts'

@@ -2,7 +2,7 @@
 // a phase or wave that has not begun. Each gate is pure and gives a reason for people; the first closed one decides. A
 // closed gate changes no applied object: drift is corrected to the applied documents (DR6), as far as the gate allows.
 import type { ServiceRow } from '../../../../shared/model/desired.ts'
-import type { ServiceId } from '../../../../shared/model/ids.ts'
+import type { ServiceId } from '../../../../shared/runtime/ids.ts'
 import { serviceStatus } from '../../../messages/service-messages.ts'
 import { type Closed, closedBy } from '../../snapshot/situation.ts'
 import type { Wanted } from '../../snapshot/wanted.ts'

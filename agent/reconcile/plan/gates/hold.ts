@@ -2,8 +2,9 @@
 // state, so that it outlives a restart, and works without a network. It closes the same gates as a window: new
 // documents, prunes and the correction of manual changes; deleted objects are restored. A suspension is such an order
 // on the server, and closes all gates.
-import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
+
 import { suspendedText } from '../../../../shared/model/suspension.ts'
+import { type ServiceId, serviceKey } from '../../../../shared/runtime/ids.ts'
 import { serviceText } from '../../../messages/service-messages.ts'
 import type { AgentState } from '../../../state/agent-state.ts'
 import { type ActiveHold, type Hold, holdSchema } from '../../snapshot/kept-notes.ts'

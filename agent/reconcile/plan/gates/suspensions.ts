@@ -1,7 +1,6 @@
 // Suspensions: orders on the server to leave services unchanged. They arrive with the rows and are stored with the
 // agent's state, so that they count without a network and a replica.
 import { z } from 'zod'
-import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
 import {
   parseSuspensionRowId,
   type SuspendedScope,
@@ -9,6 +8,7 @@ import {
   suspensionSchema,
   widthOf,
 } from '../../../../shared/model/suspension.ts'
+import { type ServiceId, serviceKey } from '../../../../shared/runtime/ids.ts'
 import { servicePart } from '../../../messages/service-messages.ts'
 
 /** Row id and document. */

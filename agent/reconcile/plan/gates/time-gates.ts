@@ -1,5 +1,5 @@
 // Holds and windows as gates of a service: what they close now, and when that ends by itself.
-import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
+import { type ServiceId, serviceKey } from '../../../../shared/runtime/ids.ts'
 import type { ActiveHold } from '../../snapshot/kept-notes.ts'
 import { type Closed, closed } from '../../snapshot/situation.ts'
 import type { Gate } from './gates.ts'

@@ -2,7 +2,7 @@
 // giver's row. Until the taker's revision is read, the object has no other owner, and it must not be deleted in
 // between. Pure.
 import { keyOutsideNamespaces, namesObject } from '../../../../shared/kube/object.ts'
-import { type ServiceId, serviceKey, serviceText } from '../../../../shared/model/ids.ts'
+import { type ServiceId, serviceKey, serviceText } from '../../../../shared/runtime/ids.ts'
 import { deletionText } from '../../../messages/deletion-messages.ts'
 import type { Handover, Taker } from '../../snapshot/watch/service-registry.ts'
 

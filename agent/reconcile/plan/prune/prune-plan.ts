@@ -6,7 +6,7 @@ import { groupOf, type K8sObject, type ObjectRef, refKey, versionOf } from '../.
 import { comparePrune, namespaceOfObject, PRUNE_STAGE_WAITED, pruneStage, STAGES } from '../../../../shared/kube/order.ts'
 import { waveOfDocument } from '../../../../shared/kube/waves.ts'
 import { deletes, type ServiceRow } from '../../../../shared/model/desired.ts'
-import type { ServiceId } from '../../../../shared/model/ids.ts'
+import type { ServiceId } from '../../../../shared/runtime/ids.ts'
 import { objectText } from '../../../messages/object-messages.ts'
 import type { InventoryEntry } from '../../../state/agent-state.ts'
 import type { Account } from '../../snapshot/account.ts'

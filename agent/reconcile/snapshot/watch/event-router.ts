@@ -1,8 +1,8 @@
 // Handles an event: it marks the objects that have to be evaluated and wakes their services, which decide in their
 // reconciliations. It also stores facts that only the event has: the end of a Job, and the change of another manager.
 import { groupOf, type K8sObject, type ObjectRef } from '../../../../shared/kube/object.ts'
-import { serviceKey } from '../../../../shared/model/ids.ts'
 import type { Clock } from '../../../../shared/runtime/clock.ts'
+import { serviceKey } from '../../../../shared/runtime/ids.ts'
 import type { Logger } from '../../../../shared/runtime/logger.ts'
 import { describeError } from '../../../../shared/runtime/loop.ts'
 import type { Random } from '../../../../shared/runtime/random.ts'

@@ -10,7 +10,7 @@ import { isWorking, lastMovedMs } from '../../../../shared/kube/health-working.t
 import { allowsPrune, keepMark } from '../../../../shared/kube/keep-marks.ts'
 import { FIELD_MANAGER, parseTracking, SERVICE_LABEL, TRACKING_ANNOTATION } from '../../../../shared/kube/marks.ts'
 import { type K8sObject, refKey, refOf } from '../../../../shared/kube/object.ts'
-import { serviceKey, serviceText } from '../../../../shared/model/ids.ts'
+import { serviceKey, serviceText } from '../../../../shared/runtime/ids.ts'
 import type { ApiFailure } from '../../../cluster/cluster.ts'
 import { safeAbout, safeReason } from '../../../cluster/redact/safe-text.ts'
 import { objectPart } from '../../../messages/object-messages.ts'

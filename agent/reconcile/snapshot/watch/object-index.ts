@@ -2,7 +2,7 @@
 // use, and the services with objects in a namespace. Each change updates it, so that no lookup reads all services
 // (RC31).
 import { keyOutsideNamespaces, parseRefKey } from '../../../../shared/kube/object.ts'
-import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
+import { type ServiceId, serviceKey } from '../../../../shared/runtime/ids.ts'
 import type { ServiceModel } from '../service-model.ts'
 
 /** The service that owns an object, by refKey; counts the objects that lost their owner. */

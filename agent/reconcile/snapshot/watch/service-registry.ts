@@ -3,7 +3,7 @@
 // requests.
 import { refKey } from '../../../../shared/kube/object.ts'
 import type { ServiceRow } from '../../../../shared/model/desired.ts'
-import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
+import { type ServiceId, serviceKey } from '../../../../shared/runtime/ids.ts'
 import type { InventoryEntry } from '../../../state/agent-state.ts'
 import { isAppliedOver } from '../hook-spec.ts'
 import { mayName } from '../objects.ts'

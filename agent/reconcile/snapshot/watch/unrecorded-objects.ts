@@ -1,7 +1,7 @@
 // Unrecorded objects: live objects that carry the mark of a service and are in no inventory, because the disk was lost
 // or a crash came between an apply and its record. One search finds those of all services; it runs again only when
 // there may be new ones.
-import { serviceKey } from '../../../../shared/model/ids.ts'
+import { serviceKey } from '../../../../shared/runtime/ids.ts'
 import { isOfThisCluster, type LiveObject, type Registrations } from './live-object.ts'
 import type { Owners } from './object-index.ts'
 

@@ -2,10 +2,10 @@
 // document is canonical JSON of an object with the same kind, name and namespace, so that whatever reads only those
 // reads sealed and plain rows alike.
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto'
-import { objectRowPrefix } from '../model/desired.ts'
-import type { ServiceId } from '../model/ids.ts'
-import { canonicalJson } from './canonical.ts'
-import { isK8sObject, type K8sObject } from './object.ts'
+import { canonicalJson } from '../kube/canonical.ts'
+import { isK8sObject, type K8sObject } from '../kube/object.ts'
+import type { ServiceId } from '../runtime/ids.ts'
+import { objectRowPrefix } from './desired.ts'
 
 /** Member of a sealed document. It sorts before all members of Kubernetes objects. */
 export const SEALED = '$sealed'
