@@ -89,7 +89,7 @@ describe('submodules', () => {
 
   test('SO34 past the time for all of them nothing more is fetched before a rest', async () => {
     await use('a', 10, BOUNDS.ms)
-    expect(await failureOf(use('b'))).toEqual(['git_unreachable', naming('1 minutes')])
+    expect(await failureOf(use('b'))).toEqual(['git_unreachable', naming('60 s')])
     await clock.sleep(BOUNDS.ms)
     await use('b')
     expect(fetched).toEqual(['a', 'b'])
@@ -115,7 +115,7 @@ describe('submodules', () => {
       await use(`at once ${at}`, 10, BOUNDS.ms / 20)
     }
     modules.newCommit()
-    expect(await failureOf(use('one more'))).toEqual(['git_unreachable', naming('1 minutes')])
+    expect(await failureOf(use('one more'))).toEqual(['git_unreachable', naming('60 s')])
     await clock.sleep(BOUNDS.ms - 1)
     expect((await failureOf(use('one more')))[0]).toBe('git_unreachable')
     await clock.sleep(1)
