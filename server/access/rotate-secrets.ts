@@ -1,7 +1,7 @@
 // CG7: all secrets of Configs are sealed anew, each Config under another data key, in slices, while the server serves.
 // The store has how far it is, so that a server that was stopped in between goes on.
 import { randomBytes } from 'node:crypto'
-import { type RotationView, rotationViewSchema } from '../../shared/model/rotation-views.ts'
+import { type RotationView, rotationViewSchema } from '../../shared/model/sealing-views.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { AppError } from '../../shared/runtime/error.ts'
 import { ERRORS } from '../../shared/runtime/error-table.ts'

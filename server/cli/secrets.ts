@@ -1,7 +1,12 @@
 // secrets: whether rendered Secrets are sealed to their clusters.
 import { z } from 'zod'
-import { type RotationAnswer, type RotationView, rotationAnswerSchema } from '../../shared/model/rotation-views.ts'
-import { type SealView, sealViewSchema } from '../../shared/model/seal-views.ts'
+import {
+  type RotationAnswer,
+  type RotationView,
+  rotationAnswerSchema,
+  type SealView,
+  sealViewSchema,
+} from '../../shared/model/sealing-views.ts'
 import { type AgentCredential, agentCredentialSchema } from '../../shared/model/sign-in.ts'
 import { webhookAnswerSchema } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/runtime/error.ts'

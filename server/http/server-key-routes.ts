@@ -1,8 +1,7 @@
 // The keys of the server: the one that signs (RP7), those that agents trust no more (RP9), the one of MACs, and those
 // that seal secrets (CG7).
 import { Elysia } from 'elysia'
-import { rotationAnswerSchema } from '../../shared/model/rotation-views.ts'
-import { sealRequestSchema, sealViewSchema } from '../../shared/model/seal-views.ts'
+import { rotationAnswerSchema, sealRequestSchema, sealViewSchema } from '../../shared/model/sealing-views.ts'
 import { keyRevokeSchema, listOf, resealAnswerSchema, type ServerKeyView, serverKeyViewSchema } from '../../shared/model/views.ts'
 import { fingerprint } from '../../shared/runtime/keys.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'

@@ -5,20 +5,19 @@ import { type Kysely, sql, type Transaction } from 'kysely'
 import { AppError } from '../../../shared/runtime/error.ts'
 import type { Engine } from '../engines/engine.ts'
 import type { Tables } from '../tables.ts'
-import { createCommits, createWatermarks } from './commits-table.ts'
 import { addNumbers, addTexts, createTable, type Ddl, textType } from './ddl.ts'
-import { createJoinUses } from './join-uses.ts'
+import {
+  createAuditLog,
+  createCommits,
+  createJoinUses,
+  createKeptRequests,
+  createNotifications,
+  createSecretStates,
+  createSessions,
+  createWatermarks,
+} from './later-tables.ts'
 import { migrateTo3 } from './migration-3.ts'
-import { migrateTo4 } from './migration-4.ts'
-import { migrateTo5 } from './migration-5.ts'
-import { migrateTo6 } from './migration-6.ts'
-import { migrateTo7 } from './migration-7.ts'
-import { migrateTo8 } from './migration-8.ts'
-import { createAuditLog } from './migration-audit.ts'
-import { createKeptRequests } from './migration-requests.ts'
-import { createNotifications } from './notifications-table.ts'
-import { createSecretStates } from './secret-states.ts'
-import { createSessions } from './sessions-table.ts'
+import { migrateTo4, migrateTo5, migrateTo6, migrateTo7, migrateTo8 } from './migrations-4-to-8.ts'
 
 export interface Migration {
   version: number

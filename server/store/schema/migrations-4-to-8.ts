@@ -1,10 +1,76 @@
-// Schema 8: the person who deleted a service; tombstones whose status rows are still to be removed; equal confirmations
-// of many clusters as one.
+// Schemas 4 to 8: steps that are too small for a file each, in the order in which they run.
+
 import { sql } from 'kysely'
+import { joinTokenId } from '../../../shared/protocol/join.ts'
 import { groupKey, groupSubject } from '../store-confirmations.ts'
 import { readNames } from '../tables.ts'
-import { addNumbers, addTexts, createTable, type Ddl } from './ddl.ts'
+import { addNumbers, addTexts, createTable, type Ddl, withoutRowid } from './ddl.ts'
 
+/** Schema 4: what a release was made of, the tag that a range chose, and the variants of those that are not the same
+ *  in every cluster. */
+export async function migrateTo4(ddl: Ddl): Promise<void> {
+  await addTexts(ddl, 'render_states', ['release_note'])
+  await addTexts(ddl, 'desired', ['facts_key', 'rendered_from'])
+  await addTexts(ddl, 'repository_states', ['tag'])
+  await addTexts(ddl, 'revisions', ['sources'])
+  await withoutRowid(
+    ddl,
+    createTable(
+      ddl,
+      'revision_variants',
+      ['project', 'service', 'number', 'digest'],
+      [
+        ['project', 'text'],
+        ['service', 'text'],
+        ['number', 'bigint'],
+        ['digest', 'text'],
+        ['object_count', 'bigint'],
+        ['set_sha', 'text', 'null'],
+      ],
+    ),
+  ).execute()
+  await ddl.trx.schema.createIndex('revision_variants_by_set').on('revision_variants').column('set_sha').execute()
+}
+
+/** Schema 5: the removed clusters, so that their agents can be informed and a cluster that joins again finds its
+ *  former registrations. */
+export async function migrateTo5(ddl: Ddl): Promise<void> {
+  await createTable(
+    ddl,
+    'removed_clusters',
+    ['agent_id'],
+    [
+      ['agent_id', 'text'],
+      ['cluster_id', 'text'],
+      ['cluster_uid', 'text'],
+      ['name', 'text'],
+      ['no', 'bigint'],
+    ],
+  ).execute()
+  await ddl.trx.schema.createIndex('removed_clusters_by_uid').on('removed_clusters').columns(['cluster_uid', 'no']).execute()
+}
+
+/** Schema 6: API tokens that expire, and tokens that replace another one. */
+export async function migrateTo6(ddl: Ddl): Promise<void> {
+  await addNumbers(ddl, 'api_tokens', ['expires_ms'])
+  await addTexts(ddl, 'api_tokens', ['replaces'])
+}
+
+/** Schema 7: join tokens have an id that an agent may send in the clear (JN7). */
+export async function migrateTo7(ddl: Ddl): Promise<void> {
+  const { trx } = ddl
+  await addTexts(ddl, 'join_tokens', ['token_id'])
+  for (const { id, token_hash } of await trx.selectFrom('join_tokens').select(['id', 'token_hash']).execute())
+    await trx
+      .updateTable('join_tokens')
+      .set({ token_id: joinTokenId(token_hash) })
+      .where('id', '=', id)
+      .execute()
+  await trx.schema.createIndex('join_tokens_by_id').unique().on('join_tokens').column('token_id').execute()
+}
+
+/** Schema 8: the person who deleted a service; tombstones whose status rows are still to be removed; equal
+ *  confirmations of many clusters as one. */
 export async function migrateTo8(ddl: Ddl): Promise<void> {
   const { trx } = ddl
   await addTexts(ddl, 'resources', ['deleting_by'])
