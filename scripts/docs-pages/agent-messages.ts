@@ -1,5 +1,5 @@
-// The pages of what the agent says, from its catalogue: the texts with a mark in place of each argument, and the tables
-// of reasons and events, which stand between markers in a page that is written by hand.
+// The pages of what the agent says, from its catalogue: the texts with the name in place of each argument, and the
+// tables of reasons and events, which stand between markers in a page that is written by hand.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Entry, reasonOf, type Table, wordsOf } from '../../agent/messages/catalogue.ts'
@@ -39,8 +39,8 @@ export const CATALOGUE: Readonly<Record<string, Table>> = {
   'Notes in answers to questions': ANSWER_NOTES,
 }
 
-const ANY = new Proxy({}, { get: () => '…' })
-const textIn = (text: Entry['text']): string => cell(wordsOf(text, ANY)).replaceAll(/…{2,}/g, '…')
+const ANY = new Proxy({}, { get: (_, name) => `{${String(name)}}` })
+const textIn = (text: Entry['text']): string => cell(wordsOf(text, ANY))
 const nextIn = ({ next }: Entry): string => (next === undefined ? '' : textIn(next))
 
 export const messageTables = (): string =>

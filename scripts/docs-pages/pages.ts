@@ -184,7 +184,7 @@ const agentMessages = (): Page =>
   page(
     'agent-messages',
     'Messages of the agent',
-    'The texts that the agent gives to people, with … in place of each argument. A next step follows its text after a\n' +
+    'The texts that the agent gives to people, with {name} in place of an argument. A next step follows its text after a\n' +
       'semicolon. The part of a code before its dot is the [reason](reasons.md), the state or the error code; the part\n' +
       'after it tells texts of one reason apart. Texts may change; reasons, states and error codes do not.',
     messageTables(),
