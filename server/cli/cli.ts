@@ -1,5 +1,5 @@
 // The program `skerry`: global options, help, exit codes. Exit codes: 0 success, 1 failure, 2 invalid arguments.
-import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings'
+import { Command, CommanderError, type CommandUnknownOpts, Help } from '@commander-js/extra-typings'
 import { examples, SERVER_DEFAULT } from './command-options.ts'
 import type { Context } from './context.ts'
 import type { Connection } from './contexts/connection.ts'
@@ -39,7 +39,7 @@ export const ALL = Symbol('all verbs')
 export async function createCommandLine(deps: CliDeps, typed: string | null | typeof ALL = ALL): Promise<CommandLine> {
   const { version, io } = deps
   let exitCode = 0
-  const program = new Command('skerry')
+  const program: Command = new Command('skerry')
     .description('GitOps for fleets of Kubernetes clusters that are often offline.')
     .option('--server <url>', `address of the server, or unix:PATH (env: SKERRY_SERVER, default: the context, else ${SERVER_DEFAULT})`)
     .option(
@@ -51,6 +51,8 @@ export async function createCommandLine(deps: CliDeps, typed: string | null | ty
     .addHelpText('before', examples('skerry get clusters', 'skerry apply -f fleet/', 'skerry describe service web', 'skerry confirm'))
     .addHelpText('after', '\nExit codes: 0 success, 1 failure, 2 invalid arguments.')
     .configureOutput({ writeOut: (text) => void io.stdout.write(text), writeErr: (text) => void io.stderr.write(text) })
+    // Options and arguments are in the help of each verb.
+    .configureHelp({ subcommandTerm: (command) => (command.parent === program ? command.name() : new Help().subcommandTerm(command)) })
     .showHelpAfterError('(see --help)')
     .exitOverride()
   let online: Pick<Context, 'client' | 'connection'> | null = null

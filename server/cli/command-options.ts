@@ -8,7 +8,10 @@ import { OUTPUT_HELP, parseOutput } from './outputs.ts'
 export const SERVER_DEFAULT = 'http://127.0.0.1:8080'
 export const output = () => new Option('-o, --output <form>', OUTPUT_HELP).argParser(parseOutput)
 export const projectOption = () =>
-  new Option('-p, --project <name>', 'project (env: SKERRY_PROJECT; default: the context)').default(DEFAULT_PROJECT)
+  new Option('-p, --project <name>', 'project (env: SKERRY_PROJECT)').default(
+    DEFAULT_PROJECT,
+    `the project of the context, else ${DEFAULT_PROJECT}`,
+  )
 export const collect = (value: string, before: string[] | undefined): string[] => [...(before ?? []), value]
 export const examples = (...lines: string[]): string => `Examples:\n${lines.map((line) => `  ${line}\n`).join('')}`
 

@@ -2,7 +2,6 @@
 // of them take 80 ms.
 import type { Command } from '@commander-js/extra-typings'
 import type { Context } from './context.ts'
-import { KINDS, kindHelp } from './kinds.ts'
 import type { LocalCommands, PreviewCommands } from './local-commands.ts'
 
 export type AddCommands = (program: Command, context: Context) => void
@@ -27,7 +26,7 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
   {
     topic: 'Read the fleet',
     verbs: {
-      get: `list resources, or show one resource: ${kindHelp(KINDS)}`,
+      get: 'list resources, or show one resource',
       describe: 'show details of a cluster, service, repository, config, health rule or confirmation',
       history: 'list revisions of a service, or with --cluster its status changes there; newest first',
       events: 'list events, newest last',
@@ -63,7 +62,7 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
   {
     topic: 'Change the fleet',
     verbs: {
-      apply: 'create or update repositories, configs, health rules, services and clusters; all or nothing',
+      apply: 'create or update the resources in files, such as services, repositories and role bindings; all or nothing',
       delete: 'delete a repository, config, health rule, service, cluster or join token, after confirmation',
       confirm: 'list pending confirmations with the exact names, or confirm one by its id',
       refuse: 'keep the objects that a confirmation asks to delete; it can still be confirmed',

@@ -5,12 +5,12 @@ import { COUNT_BY, COUNT_OF } from '../../../shared/model/counts.ts'
 import { collect, durationArgument, examples, isGiven, output, projectOf, projectOption, scoped, wholeNumber } from '../command-options.ts'
 import type { Context } from '../context.ts'
 import { UsageError } from '../io.ts'
-import { kindOf } from '../kinds.ts'
+import { KINDS, kindHelp, kindOf } from '../kinds.ts'
 
 export function addReadCommands(program: Command, context: Context): void {
   program
     .command('get')
-    .argument('<kind>', 'kind, or kind/name')
+    .argument('<kind>', `kind, or kind/name: ${kindHelp(KINDS)}`)
     .argument('[name]')
     .addOption(projectOption())
     .option('-A, --all-projects', 'all projects')
