@@ -6,6 +6,7 @@ import type { AgentSite } from '../../../shared/install/agent-manifest.ts'
 import {
   agentUrlProblem,
   isClusterName,
+  isLoopbackServer,
   JOIN_CHART,
   JOIN_FORMS,
   JOIN_IMAGE,
@@ -94,5 +95,7 @@ async function printJoinCommand(context: Context, name: string, options: JoinCom
   }
   io.stdout.write(`${command}\n`)
   io.stderr.write(`\nRun this command where ${JOIN_PLACES[form]}. Its join token ${id} is valid for one cluster within ${expires}.\n`)
+  if (form !== 'node' && isLoopbackServer(server))
+    io.stderr.write(`A Pod cannot reach ${server}: set --url to an address of the server that the cluster reaches.\n`)
   io.stderr.write(`Then watch the cluster join: skerry get clusters --watch\n`)
 }
