@@ -3,7 +3,7 @@
 import { isIP } from 'node:net'
 import { createTransport } from 'nodemailer'
 import { AppError } from '../../../shared/runtime/error.ts'
-import { redacted } from './http.ts'
+import { redacted, refusedText } from './http.ts'
 import { type Message, type Sink, SinkError, secretOf } from './sink.ts'
 
 const TIMEOUT_MS = 15_000
@@ -52,7 +52,8 @@ export const email: Sink = async (message, sending) => {
   } catch (error) {
     if (error instanceof SinkError) throw error
     const retryable = !(error instanceof AppError) && !isForGood(error)
-    throw new SinkError(`${host}:${port}: ${redacted(error instanceof Error ? error.message : String(error), secrets)}`, { retryable })
+    const said = error instanceof AppError ? refusedText(error) : error instanceof Error ? error.message : String(error)
+    throw new SinkError(`${host}:${port}: ${redacted(said, secrets)}`, { retryable })
   }
 }
 

@@ -44,13 +44,16 @@ export async function request(
     })
     answer = { status: response.status, headers: response.headers, text: await boundedText(response, answerBytesMax) }
   } catch (error) {
-    if (error instanceof AppError) throw new SinkError(redacted(error.message, sending.secrets), { retryable: false })
+    if (error instanceof AppError) throw new SinkError(redacted(refusedText(error), sending.secrets), { retryable: false })
     const cause = sending.signal.aborted ? 'no answer in time' : error instanceof Error ? codeOf(error) : 'unknown error'
     throw new SinkError(`cannot reach ${host}: ${redacted(cause, sending.secrets)}`, { retryable: true })
   }
   if ((answer.status >= 200 && answer.status < 300) || allowed.includes(answer.status)) return answer
   throw refusal(host, answer, sending)
 }
+
+/** An address that the guard refuses can be allowed by an operator only, so the message names the option. */
+export const refusedText = ({ message, data }: AppError): string => (data.remedy === undefined ? message : `${message}. ${data.remedy}`)
 
 const codeOf = (error: Error): string => ('code' in error && typeof error.code === 'string' ? error.code : error.name)
 
