@@ -46,7 +46,7 @@ function clustersWith(cause: WhyCause, objects: Awaited<ReturnType<typeof object
 function spreadText(alike: ReadonlySet<string>, { length }: readonly PlacementView[]): string[] {
   if (length === 0) return []
   // The worst clusters come first: of a full page it is not known how many follow.
-  const others = `${length < PLACEMENTS_READ - 1 ? '' : 'the worst '}${countText(length, 'other cluster')}`
+  const others = `${length < PLACEMENTS_READ - 1 ? '' : 'the '}${countText(length, 'other cluster')}${length < PLACEMENTS_READ - 1 ? '' : ' in the worst state'}`
   if (alike.size === 0) return [`not in ${others} with the service: this cluster is more likely the cause than the revision`]
   const text = `the same in ${alike.size} of ${others} (${namesText(alike)})`
   return [alike.size === length ? `${text}: the revision is more likely the cause than this cluster` : text]

@@ -127,7 +127,7 @@ function unknownOf(placements: readonly PlacementView[], { objects }: WhyFacts, 
             ? `the state of cluster ${away[0]} after its last report: it is not online`
             : `the state of ${away.length} clusters after their last reports: they are not online (${away.slice(0, 5).join(', ')})`,
         ]),
-    ...(placements.length < PLACEMENTS_READ ? [] : [`only the worst ${PLACEMENTS_READ} clusters were examined`]),
+    ...(placements.length < PLACEMENTS_READ ? [] : [`further clusters: only the ${PLACEMENTS_READ} in the worst state were examined`]),
     ...(read.size < DEPENDENCIES_READ ? [] : [`only ${DEPENDENCIES_READ} dependencies were examined`]),
     ...(objects.length < OBJECTS_READ ? [] : [`only ${OBJECTS_READ} objects were examined`]),
   ]

@@ -33,7 +33,7 @@ const placement = (cause: string, summary: string, next: string, depth: number =
 export const STATES: Readonly<Record<string, StateCause>> = {
   RenderFailed: service(
     'RenderFailed',
-    'the manifests do not render; the last good revision stays in force',
+    'the manifests do not render; clusters keep the last good revision, if they have one',
     'Correct the file and line that the message names, and commit.',
   ),
   RepositoryNotFound: service(
