@@ -30,7 +30,7 @@ function silenceText(base: string, cause: unknown): string {
   const { code, message } =
     cause instanceof Error ? { code: undefined, ...cause, message: cause.message } : { code: undefined, message: String(cause) }
   const said = `${String(code ?? '')} ${message}`
-  if (/ECONNREFUSED|ConnectionRefused|connection refused/i.test(said)) return `connection refused at ${base}: check that the server runs`
+  if (/ECONNREFUSED|ConnectionRefused|connection refused/i.test(said)) return `connection refused at ${base}`
   if (/CERT|certificate|SELF_SIGNED|ISSUER/i.test(said))
     return `the certificate of ${base} is not trusted (${String(code ?? message)}); set --server-ca FILE to its certificate authority`
   if (/ENOTFOUND|EAI_AGAIN|getaddrinfo/i.test(said)) return `the host ${new URL(base).hostname} cannot be resolved`

@@ -172,7 +172,7 @@ export async function createWebhookSecret(context: Context, name: string, projec
   const address = path`/projects/${project}/repositories/${name}/webhook`
   const { url, secret } = await context.client().send('POST', address, webhookAnswerSchema)
   context.io.stdout.write(`Webhook:        ${url}\nWebhook secret: ${secret}\n`)
-  context.io.stderr.write(`The secret is not shown again. The one before it is accepted until the next one is made.\n${WEBHOOK_HELP}`)
+  context.io.stderr.write(`The secret is shown only once. The previous secret stays valid until the next one is created.\n${WEBHOOK_HELP}`)
 }
 
 function print(context: Context, view: SealView, options: { output?: Output }): void {

@@ -253,7 +253,7 @@ export const ERRORS = define({
     status: 409,
     retryable: false,
     cause: 'The site did not answer the question.',
-    remedy: 'Read the detail; the local policy and the RBAC of the agent decide what may be asked.',
+    remedy: 'If the site refuses the question, change its local policy or the RBAC of the agent; otherwise correct what the detail names.',
   },
   ask_gone: {
     status: 410,
