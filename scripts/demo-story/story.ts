@@ -2,7 +2,7 @@
 // where they are shown.
 import type { PlacementView } from '../../shared/model/views.ts'
 import { configMap } from '../local-cluster/demo-repository.ts'
-import { bytes, chapter, counted, note, seconds, step } from './terminal.ts'
+import { bytes, chapter, counted, note, step } from './terminal.ts'
 import { Ended, until } from './until.ts'
 import { type Ear, listen } from './watch-lines.ts'
 import type { DemoSite, World } from './world.ts'
@@ -24,11 +24,11 @@ export async function tellStory(world: World): Promise<{ next: string }> {
     await web.heard('Deployment web', (line) => line.startsWith('ADDED'), 20_000)
     chapter('A commit')
     await commitArrives(world, settings, 'changed by a commit')
-    chapter('Somebody deletes a Deployment')
+    chapter('A Deployment is deleted')
     await deletionIsHealed(home, web)
-    chapter('The sea cuts the cluster off')
+    chapter('The cluster is offline')
     await aloneAtSea(world, home, web)
-    chapter('And back')
+    chapter('The server is back')
     await catchUp(world, home, settings)
   } finally {
     settings.stop()
@@ -102,7 +102,7 @@ async function aloneAtSea(world: World, home: DemoSite, web: Ear): Promise<void>
     await home.agent.kill()
     return {}
   })
-  await step('Deployment deleted while nobody looks', async () => {
+  await step('Deployment deleted while no agent runs', async () => {
     await home.cluster.kubectl(['delete', 'deployment', 'web', '-n', 'shop'])
     return {}
   })
@@ -129,8 +129,7 @@ async function catchUp(world: World, home: DemoSite, settings: Ear): Promise<voi
     const after = await home.agent.status()
     return { text: bytes((after.link?.bytesReceived ?? 0) - (before.link?.bytesReceived ?? 0)), ms: seen - started }
   })
-  await step('Everything healthy again in', async () => {
-    const started = performance.now()
+  await step('Everything healthy again after', async () => {
     for (const { cluster } of world.sites) {
       await until(
         `${cluster.name} healthy`,
@@ -141,7 +140,7 @@ async function catchUp(world: World, home: DemoSite, settings: Ear): Promise<voi
         ARRIVAL_TIMEOUT_MS,
       )
     }
-    return { text: seconds(performance.now() - started) }
+    return {}
   })
 }
 
@@ -151,7 +150,7 @@ async function whatNext({ fleet, sites, git }: World): Promise<string> {
   const kubeconfig = home === undefined ? '' : `export KUBECONFIG=${home.cluster.kubeconfigPath}`
   const lines = [
     '',
-    'It stays up. The dashboard, signed in once within ten minutes:',
+    'The demo keeps running. This link opens the dashboard and signs in once, within ten minutes:',
     '',
     `  ${url}`,
     '',
@@ -163,10 +162,10 @@ async function whatNext({ fleet, sites, git }: World): Promise<string> {
     '  dist/skerry get services -o wide',
     '  dist/skerry describe service shop',
     `  dist/skerry-agent status --data ${home?.agent.dataDir ?? 'DIR'}`,
-    ...(git === null ? [] : [`  git clone ${git.url} /tmp/fleet   # push something: it is applied within the poll of 30 s`]),
+    ...(git === null ? [] : [`  git clone ${git.url} /tmp/fleet   # push a commit: it is applied within 30 s`]),
     '  kubectl -n shop delete deployment web && kubectl -n shop get deployment web',
     '',
-    'Ctrl-C ends it and leaves nothing behind.',
+    'Ctrl-C stops the demo and removes its files.',
   ]
   return lines.join('\n')
 }

@@ -52,7 +52,7 @@ export const runDev = (flags: Flags, io: VerbIo, onLeft: (listener: () => void) 
       })
       const api = await connect(server, folder, io.clock)
       const { url } = signInLinkSchema.parse(await api('POST', '/sign-in-links'))
-      io.out(`\n  ${url}\n\nThis link signs in once, within ten minutes. For another one: \n\n`)
+      io.out(`\n  ${url}\n\nThis link signs in once, within ten minutes. For another one:\n\n`)
       io.out(`  SKERRY_SERVER=${server.url} SKERRY_TOKEN=$(cat ${join(folder, 'data/admin-token')}) skerry dashboard\n\n`)
       io.out('Ctrl-C stops the server and removes its data.\n')
       const fleet = demoData ? startDemo({ folder, url: server.url, api, count: clusters, isStill: still, io, undo }) : null
