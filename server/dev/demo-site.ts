@@ -21,6 +21,7 @@ import { PAGE_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
 import { sessionAnswerSchema, sessionProofBytes } from '../../shared/protocol/session.ts'
 import { REV_INCARNATION } from '../../shared/protocol/status.ts'
 import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_VERSION } from '../../shared/protocol/version.ts'
+import { VERSION } from '../../shared/runtime/build-info.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { serviceKey } from '../../shared/runtime/ids.ts'
 import { generateKey, signBytes } from '../../shared/runtime/keys.ts'
@@ -52,7 +53,6 @@ export interface SiteChoice {
   nodeCount: number
 }
 
-const AGENT_VERSION = '0.5.0'
 const ZSTD_MAGIC = 0xfd2fb528
 
 /** Rows of a page. Its signature is not checked: the server is this program. */
@@ -104,7 +104,7 @@ export class DemoSite {
     const bytes = joinBytes(tokenId, asked)
     const proofs = { tokenProof: joinTokenProof(tokenHash, bytes), proof: signBytes(signing.privateKey, bytes) }
     const protocol = { min: MIN_SUPPORTED_PROTOCOL_VERSION, max: PROTOCOL_VERSION }
-    const body = JSON.stringify({ tokenId, ...asked, ...proofs, agentVersion: AGENT_VERSION, protocol })
+    const body = JSON.stringify({ tokenId, ...asked, ...proofs, agentVersion: VERSION, protocol })
     const response = await fetch(this.#url + ROUTES.join, { method: 'POST', body })
     if (!response.ok) throw new Error(`${this.choice.name} cannot join: HTTP ${response.status} ${await response.text()}`)
     this.#joined = joinAnswerSchema.parse(await response.json())
@@ -369,9 +369,12 @@ export class DemoSite {
     this.#stuck.add(key)
     const held = this.services.get(key)
     if (held === undefined) return
-    const names = held.objects.map((ref) => `${ref.split('/')[1]} ${ref.split('/').slice(2).join('/')}`)
-    const why = `the revision drops ${names.length} of ${names.length + 2} objects, more than 50 percent`
-    held.status.refusal = { digest: confirmationToken(held.row), names, count: names.length, ownedCount: names.length + 2, why }
+    const kept = held.objects.length
+    const left = held.objects.map((ref) => `${ref.split('/')[1]} ${ref.split('/').slice(2).join('/')}-legacy`)
+    const names = [...left, `CronJob ${key.split('/')[1]}/cleanup-legacy`]
+    const ownedCount = kept + names.length
+    const why = `the revision drops ${names.length} of ${ownedCount} objects, more than 50 percent`
+    held.status.refusal = { digest: confirmationToken(held.row), names, count: names.length, ownedCount, why }
     this.#service(held, { sync: 'OutOfSync', health: 'Healthy', reason: 'PruneBlocked', message: why })
     this.#event('Warning', 'PruneBlocked', `${why}; nothing was deleted`, key)
     await this.flush()
@@ -385,7 +388,7 @@ export class DemoSite {
 
   #clusterReport(problems: Array<{ code: string; message: string; sinceMs: number }>): void {
     const { kubernetesVersion, nodeCount } = this.choice
-    this.#tell('cluster', 'cluster', { agentVersion: AGENT_VERSION, kubernetesVersion, clusterUid: this.#clusterUid, nodeCount, problems })
+    this.#tell('cluster', 'cluster', { agentVersion: VERSION, kubernetesVersion, clusterUid: this.#clusterUid, nodeCount, problems })
   }
 
   #service(held: Held, words: Words): void {
