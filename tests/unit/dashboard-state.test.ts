@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 import { EventReader } from '../../client/events.ts'
 import { spokenOf } from '../../server/dashboard/ui/state/actions.ts'
 import { filterClusters, groupClusters, sortClusters } from '../../server/dashboard/ui/state/cluster-list.ts'
-import { byUrgency, MARKS, markOfCluster, markOfWords, seenOf, serviceSeen } from '../../server/dashboard/ui/state/mark-of.ts'
+import { byUrgency, MARKS, markOfCluster, markOfEvent, markOfWords, seenOf, serviceSeen } from '../../server/dashboard/ui/state/mark-of.ts'
 import { newestLines } from '../../server/dashboard/ui/state/newest-lines.ts'
 import { groupsOfObjects, mayOwn, objectSeen, saidOf } from '../../server/dashboard/ui/state/object-tree.ts'
 import { AROUND, windowOf } from '../../server/dashboard/ui/state/window-of.ts'
@@ -49,6 +49,17 @@ test.each([
   ['Unknown', 'Unknown', '', 'unknown'],
 ] as const)('the mark of words: %s, %s, %s', (sync, health, reason, mark) => {
   expect(markOfWords({ sync, health }, reason)).toBe(mark)
+})
+
+test.each([
+  ['Normal', 'Applied', 'ok'],
+  ['Normal', 'Suspended', 'suspended'],
+  ['Normal', 'Held', 'held'],
+  ['Warning', 'Drifted', 'drift'],
+  ['Warning', 'Degraded', 'bad'],
+  ['Warning', 'ClusterOffline', 'offline'],
+] as const)('the mark of an event: %s, %s', (type, reason, mark) => {
+  expect(markOfEvent({ type, reason })).toBe(mark)
 })
 
 const reported = (word: string, change: object = {}) => ({

@@ -11,6 +11,7 @@ import { Series } from '../parts/series.tsx'
 import { Denied, Empty, ListFoot, PagedShown } from '../parts/states.tsx'
 import { Moment, TimeOfDay } from '../parts/time.tsx'
 import { useFilters } from '../state/address.ts'
+import { markOfEvent } from '../state/mark-of.ts'
 import { nowMs } from '../state/now.ts'
 import { queryText } from '../state/place.ts'
 import { useOlderEvents } from '../state/reads.ts'
@@ -95,7 +96,7 @@ function Events() {
                       )}
                     </span>
                     <span class="mark clip" title={event.type}>
-                      <MarkShape mark={event.type === 'Warning' ? 'drift' : 'ok'} />
+                      <MarkShape mark={markOfEvent(event)} />
                       <span class="clip">{event.reason}</span>
                     </span>
                     <span class="what">

@@ -51,6 +51,15 @@ const CHANGING: ReadonlySet<string> = new Set([
   ...['WaitingForFacts', 'BlockedBy', 'OutsideWindow', 'Pending'],
 ])
 
+/** The mark of an event: that of the state which it reports. */
+export function markOfEvent({ type, reason }: { type: string; reason: string }): Mark {
+  if (reason === 'Suspended') return 'suspended'
+  if (reason === 'Held') return 'held'
+  if (type !== 'Warning') return 'ok'
+  if (reason === 'ClusterOffline') return 'offline'
+  return DRIFTS.has(reason) ? 'drift' : 'bad'
+}
+
 /** As it last was, whether the cluster is online or not. */
 export function lastKnownMark({ sync, health, drifts, suspended, held }: ChartCluster): Mark {
   if (held) return 'held'
