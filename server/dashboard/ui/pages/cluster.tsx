@@ -53,7 +53,7 @@ export function ClusterPage() {
           <Shown of={cluster}>{(view) => <Facts view={view} />}</Shown>
           <section>
             <div class="section-head">
-              <h2>{text.fleet.justNow}</h2>
+              <h2>{text.fleet.newest}</h2>
               <a href={pages.history(name)}>{more.history.all}</a>
             </div>
             <Shown of={events}>

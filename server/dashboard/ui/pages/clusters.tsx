@@ -128,7 +128,7 @@ export function ClustersPage() {
         <StateChips state={state} onChoose={(mark) => set({ state: mark })} />
         <ViewMenu list="clusters" view={view} columns={all} groups={groups} />
         <span class="told" role="status">
-          {number(items.length)}
+          {text.n.clusters(items.length)}
         </span>
       </div>
       {selected.refusal !== null && labels !== '' && <RefusalNote refusal={selected.refusal} />}

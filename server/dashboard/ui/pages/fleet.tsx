@@ -133,7 +133,7 @@ function JustNow() {
   return (
     <section>
       <div class="section-head">
-        <h2>{text.fleet.justNow}</h2>
+        <h2>{text.fleet.newest}</h2>
         <a href={pages.activity()}>{text.fleet.all}</a>
       </div>
       <Shown of={events} rows={5}>

@@ -118,8 +118,8 @@ function MessageRow({ of, onDone }: { of: NotificationView; onDone(): void }) {
           </p>
         )}
       </td>
-      <td data-head={words.columns.sink} class="mono">
-        {project === null ? sink : `${project}/${sink}`}
+      <td data-head={words.columns.sink}>
+        <span class="mono">{project === null ? sink : `${project}/${sink}`}</span>
         {route !== null && <p class="small muted">{words.byRoute(route)}</p>}
       </td>
       <td data-head={words.columns.when} class="muted">
@@ -170,7 +170,7 @@ function Act<T>({ right, label, title, effect, act, said, onDone }: ActProps<T>)
       <span class="small muted" role="status">
         {words}
       </span>
-      <ActionButton right={right} look="quiet" label={label} about={title} onClick={() => setOpen(true)} />
+      <ActionButton right={right} label={label} about={title} onClick={() => setOpen(true)} />
       {isOpen && (
         <ActionDialog<undefined>
           title={title}

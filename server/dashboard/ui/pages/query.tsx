@@ -105,7 +105,7 @@ function Queries({ sql, onRun }: { sql: string; onRun(sql: string): void }) {
     <section>
       <div class="section-head">
         <h2>{words.saved}</h2>
-        {sql.trim() !== '' && <ActionButton right={SAVE} look="quiet" label={words.save} onClick={() => setSaving(true)} />}
+        {sql.trim() !== '' && <ActionButton right={SAVE} label={words.save} onClick={() => setSaving(true)} />}
       </div>
       <div class="panel">
         <Shown of={saved} rows={2}>
@@ -208,7 +208,8 @@ function Views({ onInsert }: { onInsert(name: string): void }) {
                 <li key={name}>
                   <details>
                     <summary>
-                      <code>{name}</code> <span class="small muted">{about}</span>
+                      <code>{name}</code>
+                      <p class="small muted">{about}</p>
                     </summary>
                     <dl class="facts">
                       {columns.map((column) => (

@@ -40,10 +40,12 @@ function OpenLegend({ onClose }: { onClose(): void }) {
 export function Keys() {
   return (
     <dl class="keys">
-      {text.settings.keys.map(([key, what]) => (
+      {text.settings.keys.map(([keys, what]) => (
         <>
-          <dt>
-            <kbd>{key}</kbd>
+          <dt class="row tight">
+            {keys.map((key) => (
+              <kbd key={key}>{key}</kbd>
+            ))}
           </dt>
           <dd>{what}</dd>
         </>

@@ -9,7 +9,7 @@ const { examples } = more.query
 export const EXAMPLES: readonly { name: string; sql: string }[] = [
   {
     name: examples.degraded,
-    sql: "SELECT cluster, project, service, reason, message, since_ms\nFROM placements\nWHERE health = 'Degraded'\nORDER BY since_ms",
+    sql: "SELECT cluster, project, service, reason, since_ms, message\nFROM placements\nWHERE health = 'Degraded'\nORDER BY since_ms",
   },
   {
     name: examples.images,

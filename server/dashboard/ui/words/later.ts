@@ -310,7 +310,7 @@ export const more = {
       state: 'State',
       message: 'Message',
       sink: 'Sink',
-      when: 'Sent',
+      when: 'Updated',
       type: 'Type',
       sent: 'Last sent',
       route: 'Route',
