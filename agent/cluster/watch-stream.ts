@@ -2,7 +2,7 @@
 // their metadata alone their own kind. Pure; kube-watch.ts does requests and retries.
 import { z } from 'zod'
 import { isK8sObject, type K8sObject } from '../../shared/kube/object.ts'
-import type { Said } from '../messages/catalogue.ts'
+import type { Said } from '../../shared/runtime/messages.ts'
 import { failureSays } from '../messages/failure-messages.ts'
 import { failureOf } from './api-failure.ts'
 import type { ApiFailure, ApiResource } from './cluster.ts'

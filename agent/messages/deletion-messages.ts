@@ -1,6 +1,6 @@
 // Texts about deletions: why a prune, a removal or a recreation waits, and what a person is asked to confirm. They
 // become parts of statuses, events and confirmations.
-import { andMore, objectCount, type Table, textsOf } from './catalogue.ts'
+import { andMore, objectCount, type Table, textsOf } from '../../shared/runtime/messages.ts'
 
 interface Move {
   service: string

@@ -1,6 +1,5 @@
 // Texts of the Events that the agent sends to its server and writes beside the objects.
-import type { EventStatus } from '../../shared/model/status.ts'
-import { type Args, type Code, objectCount, statusesOf, type Table } from './catalogue.ts'
+import { eventsOf, objectCount, type Table } from '../../shared/runtime/messages.ts'
 
 interface OnObject {
   object: string
@@ -75,11 +74,6 @@ export const WARNINGS = {
   TakenOver: { text: ({ object, warning }: OnObject & { warning: string }) => `${object} was taken over; ${warning}` },
   'TakenOver.cluster': { text: ({ done, why }: { done: string; why: string }) => `${done}: ${why}` },
 } satisfies Table
-
-function eventsOf<const T extends Table>(type: EventStatus['type'], table: T) {
-  const statusOf = statusesOf(table)
-  return <C extends Code<T>>(code: C, ...args: Args<T[C]>) => ({ type, ...statusOf(code, ...args) })
-}
 
 export const news = eventsOf('Normal', NEWS)
 export const warning = eventsOf('Warning', WARNINGS)

@@ -1,6 +1,6 @@
 // Texts that explain why an object is not healthy: by its Pods, its Jobs, the taints of nodes, or its health rule. Each
 // follows the message of the object.
-import { type Table, textsOf } from './catalogue.ts'
+import { type Table, textsOf } from '../../shared/runtime/messages.ts'
 
 interface Container {
   /** An init container of its Pod. */

@@ -1,6 +1,6 @@
 // Texts of requests to the API server that failed without an answer, or whose answer cannot be used. A status quotes
 // them; its own text adds the next step where there is none here.
-import { statusesOf, type Table, textsOf } from './catalogue.ts'
+import { statusesOf, type Table, textsOf } from '../../shared/runtime/messages.ts'
 
 export const FAILURES = {
   UntrustedCertificate: {

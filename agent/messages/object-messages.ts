@@ -1,5 +1,5 @@
 // Texts of the statuses of objects.
-import { statusesOf, type Table, textsOf } from './catalogue.ts'
+import { statusesOf, type Table, textsOf } from '../../shared/runtime/messages.ts'
 
 interface Failed {
   /** The answer of the API server, or of the agent in its place. */

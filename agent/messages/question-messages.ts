@@ -1,7 +1,7 @@
 // Refusals of questions that people ask the site, and notes in the answers. A refusal travels with its code, of which
 // shared/protocol/ask.ts has the list; `code.variant` is another text of the same code.
 import type { ASK_REFUSALS } from '../../shared/protocol/ask.ts'
-import { type Args, type Code, type Entry, partsOf, reasonOf, type Table, textsOf } from './catalogue.ts'
+import { type Args, type Code, type Entry, partsOf, reasonOf, type Table, textsOf } from '../../shared/runtime/messages.ts'
 
 type RefusalCode = (typeof ASK_REFUSALS)[keyof typeof ASK_REFUSALS]
 type RefusalTable = Readonly<Partial<Record<RefusalCode, Entry>> & Record<`${RefusalCode}.${string}`, Entry>>

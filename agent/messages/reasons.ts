@@ -1,6 +1,6 @@
 // The meaning of each reason and event that the agent gives, for the documentation. Reasons of custom resources are
 // those of their own conditions.
-import type { Code, ReasonOf } from './catalogue.ts'
+import type { Code, ReasonOf } from '../../shared/runtime/messages.ts'
 import type { NEWS, WARNINGS } from './event-messages.ts'
 import type { OBJECT } from './object-messages.ts'
 import type { SERVICE } from './service-messages.ts'

@@ -1,5 +1,5 @@
 // Texts of the statuses of services: what a revision waits for, and where it ended.
-import { statusesOf, type Table, textsOf } from './catalogue.ts'
+import { statusesOf, type Table, textsOf } from '../../shared/runtime/messages.ts'
 
 interface Waited {
   /** The object, with its phase or wave. */

@@ -1,6 +1,6 @@
 // Texts for people at the site: the state of enforcement and its problems in `skerry-agent status`, and the answers to
 // local commands. The claim is named here as agent/reconcile/claim/claim.ts names it.
-import { type Args, type Code, type Table, textsOf } from './catalogue.ts'
+import { type Args, type Code, type Table, textsOf } from '../../shared/runtime/messages.ts'
 
 interface Other {
   /** The other agent, with its registration and server. */

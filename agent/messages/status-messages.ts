@@ -1,5 +1,5 @@
 // Texts of `skerry-agent status` beside those of enforcement, problems and services.
-import { partsOf, type Table, textsOf } from './catalogue.ts'
+import { partsOf, type Table, textsOf } from '../../shared/runtime/messages.ts'
 
 /** Lines of their own; the next step is a line, too. */
 export const STATUS_WARNINGS = {

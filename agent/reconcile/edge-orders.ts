@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import type { PruneRefusal } from '../../shared/model/status.ts'
 import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
-import { andMore } from '../messages/catalogue.ts'
+import { andMore } from '../../shared/runtime/messages.ts'
 import { news, warning } from '../messages/event-messages.ts'
 import { refusedOrder, sitePart } from '../messages/site-messages.ts'
 import { keepConfirmation, remember } from './apply/remember.ts'

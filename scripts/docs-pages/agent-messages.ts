@@ -2,7 +2,6 @@
 // tables of reasons and events, which stand between markers in a page that is written by hand.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Entry, reasonOf, type Table, wordsOf } from '../../agent/messages/catalogue.ts'
 import { DELETION } from '../../agent/messages/deletion-messages.ts'
 import { NEWS, WARNINGS } from '../../agent/messages/event-messages.ts'
 import { EXPLANATIONS, JOB_ENDS } from '../../agent/messages/explanation-messages.ts'
@@ -13,6 +12,7 @@ import { EVENTS, OBJECT_REASONS, SERVICE_REASONS } from '../../agent/messages/re
 import { ORDER, SERVICE, SERVICE_PARTS } from '../../agent/messages/service-messages.ts'
 import { ENFORCEMENT, ORDER_REFUSALS, PROBLEMS, SITE_PARTS, TAKEOVERS } from '../../agent/messages/site-messages.ts'
 import { STATUS_WARNINGS, STATUS_WORDS } from '../../agent/messages/status-messages.ts'
+import { type Entry, reasonOf, type Table, wordsOf } from '../../shared/runtime/messages.ts'
 import { cell, code, table } from './markdown.ts'
 
 /** Every table of the catalogue, by the heading of its section. */

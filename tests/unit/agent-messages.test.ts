@@ -1,7 +1,6 @@
 // The catalogue of the agent: the form of its entries, and the texts that depend on their arguments. The page
 // docs/reference/agent-messages.md prints every entry once, and reference-pages.test.ts fails when one of them changes.
 import { describe, expect, test } from 'bun:test'
-import { andMore, objectCount, reasonOf, textsOf, wordsOf } from '../../agent/messages/catalogue.ts'
 import { deletionText } from '../../agent/messages/deletion-messages.ts'
 import { news } from '../../agent/messages/event-messages.ts'
 import { explanation } from '../../agent/messages/explanation-messages.ts'
@@ -11,6 +10,7 @@ import { servicePart, serviceText } from '../../agent/messages/service-messages.
 import { sitePart } from '../../agent/messages/site-messages.ts'
 import { SOPS_KEYS_LABEL, SOPS_KEYS_NAMESPACE, SOPS_PROJECTS_ANNOTATION } from '../../agent/sops/site-keys.ts'
 import { CATALOGUE } from '../../scripts/docs-pages/agent-messages.ts'
+import { andMore, objectCount, reasonOf, textsOf, wordsOf } from '../../shared/runtime/messages.ts'
 
 const MARK = new Proxy({}, { get: () => '…' })
 const entries = Object.entries(CATALOGUE).flatMap(([title, table]) =>

@@ -2,8 +2,8 @@
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { reasonOf } from '../../agent/messages/catalogue.ts'
 import { CATALOGUE } from '../../scripts/docs-pages/agent-messages.ts'
+import { reasonOf } from '../../shared/runtime/messages.ts'
 import { productFiles, ROOT, withoutComments } from '../support/source-files.ts'
 
 const page = readFileSync(join(ROOT, 'docs/reference/reasons.md'), 'utf8')

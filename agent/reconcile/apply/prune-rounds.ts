@@ -3,7 +3,7 @@ import { type ObjectRef, refKey, refText, versionOf } from '../../../shared/kube
 import { confirmationToken, deletes, type ServiceRow } from '../../../shared/model/desired.ts'
 import type { PruneRefusal } from '../../../shared/model/status.ts'
 import { serviceKey } from '../../../shared/runtime/ids.ts'
-import { andMore } from '../../messages/catalogue.ts'
+import { andMore } from '../../../shared/runtime/messages.ts'
 import { deletionText } from '../../messages/deletion-messages.ts'
 import { warning } from '../../messages/event-messages.ts'
 import { confirmationOf } from '../plan/gates/confirmation.ts'

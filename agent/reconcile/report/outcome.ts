@@ -15,7 +15,7 @@ import {
   type SyncWord,
   worstOf,
 } from '../../../shared/model/status.ts'
-import { andMore } from '../../messages/catalogue.ts'
+import { andMore } from '../../../shared/runtime/messages.ts'
 import { objectStatus as statusOf } from '../../messages/object-messages.ts'
 import { servicePart, serviceStatus as statusOfService } from '../../messages/service-messages.ts'
 import type { ServiceProgress, ServiceState } from '../../state/agent-state.ts'

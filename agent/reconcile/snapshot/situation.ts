@@ -1,7 +1,7 @@
 // Why an object is not as its revision wants it. Kept for each object that has a problem, and for no other.
 import type { ObjectRef } from '../../../shared/kube/object.ts'
+import type { Said } from '../../../shared/runtime/messages.ts'
 import type { ApiFailure } from '../../cluster/cluster.ts'
-import type { Said } from '../../messages/catalogue.ts'
 import type { OtherFields } from './fields/other-fields.ts'
 import type { Owner } from './watch/live-object.ts'
 

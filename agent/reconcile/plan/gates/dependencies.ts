@@ -2,7 +2,7 @@
 // that wait for it before it may be removed. Pure: facts of the others come by lookups.
 import { cycleThrough } from '../../../../shared/model/dependencies.ts'
 import { serviceText } from '../../../../shared/runtime/ids.ts'
-import type { Said } from '../../../messages/catalogue.ts'
+import type { Said } from '../../../../shared/runtime/messages.ts'
 import { serviceStatus } from '../../../messages/service-messages.ts'
 import { type Closed, closedBy } from '../../snapshot/situation.ts'
 

@@ -2,7 +2,7 @@
 // paths.
 import type { K8sObject } from '../../../../shared/kube/object.ts'
 import { compareText } from '../../../../shared/kube/order.ts'
-import { andMore } from '../../../messages/catalogue.ts'
+import { andMore } from '../../../../shared/runtime/messages.ts'
 import { objectPart } from '../../../messages/object-messages.ts'
 import { fieldText, itemText, shownPaths } from './drift.ts'
 import { type OtherFields, treesOf } from './other-fields.ts'

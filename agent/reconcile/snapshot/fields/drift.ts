@@ -3,9 +3,9 @@
 
 import type { K8sObject, ManagedFieldsEntry } from '../../../../shared/kube/object.ts'
 import { compareText } from '../../../../shared/kube/order.ts'
+import { andMore } from '../../../../shared/runtime/messages.ts'
 import { isShownIdentity } from '../../../cluster/redact/field-path.ts'
 import { MARK } from '../../../cluster/redact/marks.ts'
-import { andMore } from '../../../messages/catalogue.ts'
 import { objectPart } from '../../../messages/object-messages.ts'
 import { BEFORE_FIRST_APPLY } from './common-fields.ts'
 import { childNode, childOf, type FieldsNode, hasKeyFields, isOwnEntry, ownEntry, ownsPath, under } from './owned-fields.ts'

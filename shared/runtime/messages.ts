@@ -1,6 +1,6 @@
-// A catalogue of texts that a user reads: each has a code, typed arguments, the text, and the next step where the user
-// has to act. The code of a status or event is its reason; `Reason.variant` is another text of the same reason, and a
-// code in snake_case has none. Tables of this folder are plain data: no other room of the agent is imported here.
+// The form of a catalogue of texts that a user reads: each has a code, typed arguments, the text, and the next step
+// where the user has to act. The code of a status or event is its reason; `Reason.variant` is another text of the same
+// reason, and a code in snake_case has none. `agent/messages` and `server/messages` have the tables.
 
 /** Arguments are plain values, no lists, so that the documentation can print any text with placeholders. */
 type Text = string | ((args: never) => string)
@@ -56,6 +56,12 @@ export function statusesOf<const T extends Table>(table: T): <C extends Code<T>>
     reason: reasons.get(code) as ReasonOf<C>,
     message: textOf(code, ...args),
   })
+}
+
+/** As `statusesOf`, for events of one type. */
+export function eventsOf<const K extends string, const T extends Table>(type: K, table: T) {
+  const statusOf = statusesOf(table)
+  return <C extends Code<T>>(code: C, ...args: Args<T[C]>) => ({ type, ...statusOf(code, ...args) })
 }
 
 /** The first of a list, and the number of the others. */
