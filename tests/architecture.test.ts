@@ -215,6 +215,7 @@ const PURE_FOLDERS = [
   'shared/kube',
   'shared/model',
   'server/fleet',
+  'server/messages',
   'server/render',
   'agent/reconcile',
   'agent/messages',

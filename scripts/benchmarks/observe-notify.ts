@@ -91,7 +91,11 @@ function badHour(): UnnumberedEvent[] {
       const { service, cluster } = about(n)
       const id = service === undefined ? {} : { service: { project: 'shop', service } }
       events.push(
-        fleetEvent(nowMs, type, reason, `${reason} of ${service ?? cluster}`, { ...id, ...(cluster === undefined ? {} : { cluster }) }),
+        fleetEvent(
+          nowMs,
+          { type, reason, message: `${reason} of ${service ?? cluster}` },
+          { ...id, ...(cluster === undefined ? {} : { cluster }) },
+        ),
       )
     }
   }

@@ -20,6 +20,7 @@ import { equalSecrets, verifyBytes } from '../../shared/runtime/keys.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import type { JoinResult } from '../fleet/records.ts'
+import { news } from '../messages/event-messages.ts'
 import type { Store } from '../store/store.ts'
 import type { AgentIndex } from './agent-index.ts'
 import type { ServerKeys } from './server-keys.ts'
@@ -52,7 +53,7 @@ export async function joinAgent(request: JoinRequest, deps: JoinDeps): Promise<J
     nowMs,
     clusterId: clusterIdSchema.parse(id('c')),
     agentId: agentIdSchema.parse(id('a')),
-    event: fleetEvent(nowMs, 'Normal', 'ClusterJoined', 'joined with a join token', { cluster: request.cluster }),
+    event: fleetEvent(nowMs, news('ClusterJoined'), { cluster: request.cluster }),
   })
   if (result.kind !== 'joined') throw refusal(result, request.cluster)
   const { agent, repeated } = result

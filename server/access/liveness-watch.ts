@@ -4,6 +4,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import { livenessOf } from '../fleet/liveness.ts'
 import type { ClusterRecord } from '../fleet/records.ts'
+import { news, warning } from '../messages/event-messages.ts'
 import type { Store } from '../store/store.ts'
 
 export const LIVENESS_LOOK_MS = 20_000
@@ -42,11 +43,11 @@ function eventOf(
 ) {
   if (isOffline === (wasOfflineMs !== undefined) || revoked) return null
   if (isOffline) {
-    const message = `no contact for ${durationText(nowMs - (lastSeenMs ?? nowMs))}; the state is its last report`
-    return { ...fleetEvent(nowMs, 'Warning', 'ClusterOffline', message, { cluster: name }), clusterId }
+    const said = warning('ClusterOffline', { duration: durationText(nowMs - (lastSeenMs ?? nowMs)) })
+    return { ...fleetEvent(nowMs, said, { cluster: name }), clusterId }
   }
-  const message = `back after ${durationText((lastSeenMs ?? nowMs) - (wasOfflineMs ?? nowMs))}`
-  return { ...fleetEvent(nowMs, 'Normal', 'ClusterOnline', message, { cluster: name }), clusterId }
+  const said = news('ClusterOnline', { duration: durationText((lastSeenMs ?? nowMs) - (wasOfflineMs ?? nowMs)) })
+  return { ...fleetEvent(nowMs, said, { cluster: name }), clusterId }
 }
 
 const MINUTE_MS = 60_000

@@ -9,6 +9,7 @@ import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Pace } from '../../shared/runtime/pace.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
+import { news, warning } from '../messages/event-messages.ts'
 import type { Store } from '../store/store.ts'
 import type { ConfigKeys } from './config-keys.ts'
 import { isDue, isOfAnotherMaster, opensAny, resealConfig } from './config-secrets.ts'
@@ -111,10 +112,9 @@ export async function createSecretRotation(deps: SecretRotationDeps): Promise<Se
 }
 
 function doneEvent({ reason, by, masterKey }: RotationView, { configs, secrets, unopened }: Counts, nowMs: number) {
-  const left = unopened === 0 ? '' : `; ${unopened} do not open with the keys of this server`
-  const message = `${secrets} secrets of ${configs} Configs are sealed under new data keys, wrapped by ${masterKey}${left}`
-  const type = unopened === 0 ? 'Normal' : 'Warning'
-  return fleetEvent(nowMs, type, 'SecretKeyRotated', reason === 'rotation' ? `by ${by}: ${message}` : message, {})
+  const sealed = { by: reason === 'rotation' ? by : '', secrets, configs, masterKey }
+  const said = unopened === 0 ? news('SecretKeyRotated', sealed) : warning('SecretKeyRotated.unopened', { ...sealed, unopened })
+  return fleetEvent(nowMs, said, {})
 }
 
 /** Whether something that opens is sealed as an earlier version did, or its data key is wrapped by another master key.

@@ -19,6 +19,7 @@ import { type AgentId, agentIdSchema } from '../../shared/runtime/ids.ts'
 import { fingerprint, verifyBytes } from '../../shared/runtime/keys.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import type { AgentRecord } from '../fleet/records.ts'
+import { warning } from '../messages/event-messages.ts'
 import type { Store } from '../store/store.ts'
 import type { AgentIndex } from './agent-index.ts'
 import { keyLinksMember } from './join.ts'
@@ -240,8 +241,8 @@ async function takeRecipient(
   { store, agents, clock }: Pick<SessionDeps, 'store' | 'agents' | 'clock'>,
 ): Promise<void> {
   if (recipient === before) return
-  const message = `the recipient key of the agent changed from ${fingerprint(before)} to ${fingerprint(recipient)}`
-  const event = fleetEvent(clock.nowMs(), 'Warning', 'RecipientChanged', message, { cluster: clusterName })
+  const said = warning('RecipientChanged', { before: fingerprint(before), after: fingerprint(recipient) })
+  const event = fleetEvent(clock.nowMs(), said, { cluster: clusterName })
   await store.changeRecipient({ agentId, before, recipient, event })
   await agents.refreshAgent(agentId)
 }

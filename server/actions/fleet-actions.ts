@@ -17,6 +17,7 @@ import type { ConfirmedData } from '../fleet/removal-effect.ts'
 import { configUsers } from '../ingest/config-users.ts'
 import type { Ingest } from '../ingest/ingest-port.ts'
 import { resourcesOf } from '../ingest/projects.ts'
+import { news, warning } from '../messages/event-messages.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { Store } from '../store/store.ts'
 import { readObjectOrder } from './object-order.ts'
@@ -71,9 +72,7 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
     async takeBackDeletion(id, by) {
       const key: ResourceKey = { kind: 'Service', project: id.project, name: id.service }
       if (!(await store.takeBackDeletion(key, removeSubject(id), clock.nowMs()))) return false
-      await store.appendEvents([
-        fleetEvent(clock.nowMs(), 'Normal', 'DeletionTakenBack', `by ${by}, who applied the service again`, { service: id }),
-      ])
+      await store.appendEvents([fleetEvent(clock.nowMs(), news('DeletionTakenBack', { by }), { service: id })])
       return true
     },
     async deleteCluster(name, by, ifVersion) {
@@ -94,8 +93,7 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
         log.warn('a deleted cluster cannot be removed from its shard file', { cluster: name, error: describeError(error) })
       }
       log.info('cluster deleted', { cluster: name, by })
-      const message = `deleted by ${by}; applied objects stay in the cluster`
-      await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'ClusterDeleted', message, { cluster: name })])
+      await store.appendEvents([fleetEvent(clock.nowMs(), news('ClusterDeleted', { by }), { cluster: name })])
       follow('cluster deleted', ingest.clusterDeleted(cluster.clusterId, services))
       return true
     },
@@ -176,9 +174,9 @@ async function deleteService(
 ): Promise<DeleteOutcome> {
   const key: ResourceKey = { kind: 'Service', project: id.project, name: id.service }
   const names = namesIn(confirmed)
-  const data = names.length === 0 ? '' : `, with the data of ${namesText(names)}`
   const nowMs = clock.nowMs()
-  const requested = fleetEvent(nowMs, 'Normal', 'DeletionRequested', `by ${by}${data}`, { service: id })
+  const said = names.length === 0 ? news('DeletionRequested', { by }) : news('DeletionRequested.data', { by, data: namesText(names) })
+  const requested = fleetEvent(nowMs, said, { service: id })
   if (!(await store.markDeleting(key, nowMs, by, [requested], ifVersion))) return { kind: 'not_found' }
   log.info('deletion requested', { service: serviceKey(id), by, dataConfirmed: names.length })
   await ingest.dataConfirmed(confirmed)
@@ -199,11 +197,11 @@ async function confirm(
   const confirmation = await store.confirm(id, by, clock.nowMs(), upTo)
   if (confirmation === null) return null
   const { project, service, cluster, names, kind, clusters } = confirmation
-  const where = clusters === undefined ? '' : ` in ${clusters.count} clusters`
   const data = namesIn(confirmed)
-  const message = `${kind}${where} confirmed by ${by}: ${namesText(names)}${data.length === 0 ? '' : `; with the data of ${namesText(data)}`}`
+  const decided = { kind, clusters: clusters?.count ?? null, names: namesText(names), by }
+  const said = data.length === 0 ? news('Confirmed', decided) : news('Confirmed.data', { ...decided, data: namesText(data) })
   const about = { service: { project, service }, ...(cluster === null ? {} : { cluster }) }
-  await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'Confirmed', message, about)])
+  await store.appendEvents([fleetEvent(clock.nowMs(), said, about)])
   log.info('confirmed', { confirmation: id, kind, clusters: clusters?.count, service: serviceKey({ project, service }), by })
   await ingest.dataConfirmed(confirmed)
   await ingest.serviceChanged({ project, service })
@@ -219,10 +217,9 @@ async function refuse(
   const refused = await store.refuse(id, { by, why, upTo, nowMs: clock.nowMs() })
   if (refused === null) return null
   const { project, service, cluster, names, kind, clusters } = refused
-  const where = clusters === undefined ? '' : ` in ${clusters.count} clusters`
-  const message = `${kind}${where} refused by ${by} (${why}); kept: ${namesText(names)}`
+  const said = news('ConfirmationRefused', { kind, clusters: clusters?.count ?? null, names: namesText(names), by, why })
   const about = { service: { project, service }, ...(cluster === null ? {} : { cluster }) }
-  await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'ConfirmationRefused', message, about)])
+  await store.appendEvents([fleetEvent(clock.nowMs(), said, about)])
   log.info('confirmation refused', { confirmation: id, kind, clusters: clusters?.count, service: serviceKey({ project, service }), by })
   if (kind === 'remove_service') {
     const key: ResourceKey = { kind: 'Service', project, name: service }
@@ -302,9 +299,11 @@ async function serviceReported(
     const opened = await store.openConfirmation(asked)
     if (opened.clusters !== undefined) return // its first cluster told of the question
     // Why, and of what, the agent's own event says.
-    const what = only ? `${count} ${count === 1 ? 'deletion' : 'deletions'}` : `pruning ${count} of ${ownedCount} objects`
-    const message = `${what} in ${cluster} waits for confirmation: run \`skerry confirm ${opened.id}\``
-    await store.appendEvents([fleetEvent(createdMs, 'Warning', 'ConfirmationNeeded', message, { service: id, cluster })])
+    const about = { count, cluster, confirmation: opened.id }
+    const said = only
+      ? warning('ConfirmationNeeded.deletions', about)
+      : warning('ConfirmationNeeded.prune', { ...about, owned: ownedCount })
+    await store.appendEvents([fleetEvent(createdMs, said, { service: id, cluster })])
   } else if (held !== null) await store.closeConfirmation(subject)
   if (status?.removed === true) deps.log.info('removal reported', { cluster: clusterId, service: serviceKey(id) })
 }

@@ -14,6 +14,7 @@ import { fleetEvent } from '../fleet/fleet-event.ts'
 import type { ClusterRecord, DesiredService, RestoreProof } from '../fleet/records.ts'
 import { planRestore, restoredDoc, restoreToken } from '../fleet/restore-plan.ts'
 import { listSuspensions } from '../ingest/suspension-rows.ts'
+import { news } from '../messages/event-messages.ts'
 import type { Store } from '../store/store.ts'
 import type { RestoreGate } from './restore-gate.ts'
 
@@ -76,8 +77,8 @@ export function createRestoreActions(deps: RestoreActionsDeps): RestoreActions {
           await deps.refreshAgents()
         })
         deps.onSettled?.()
-        const message = `confirmed by ${by}: ${view.clusters.length} clusters are served again, ${marked.length} services delete nothing before their next commit`
-        await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'RestoreConfirmed', message, {})])
+        const said = news('RestoreConfirmed', { by, clusters: view.clusters.length, services: marked.length })
+        await store.appendEvents([fleetEvent(clock.nowMs(), said, {})])
         log.warn('restore confirmed', { by, clusters: view.clusters.length, marked: marked.length })
         return { clusters: view.clusters.length, marked: marked.length }
       } finally {

@@ -12,6 +12,7 @@ import type { ServerKeys } from '../access/server-keys.ts'
 import type { Shards } from '../desired/shards.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import type { RestoreProof, StatusWrite } from '../fleet/records.ts'
+import { warning } from '../messages/event-messages.ts'
 import type { Store } from '../store/store.ts'
 
 export interface RestoreGate {
@@ -51,14 +52,7 @@ export const recordAhead =
     if (first) await store.appendEvents([pendingEvent(clock.nowMs())])
   }
 
-const pendingEvent = (atMs: number) =>
-  fleetEvent(
-    atMs,
-    'Warning',
-    'RestorePending',
-    'the store of the server is older than the state of its clusters; the clusters keep their state until a person confirms: run `skerry restore` to see the changes',
-    {},
-  )
+const pendingEvent = (atMs: number) => fleetEvent(atMs, warning('RestorePending'), {})
 
 const SAVE_WAIT_MS = 100
 

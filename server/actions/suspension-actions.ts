@@ -5,10 +5,11 @@ import { DEFAULT_PROJECT } from '../../shared/model/resources.ts'
 import { type ScopeRequest, type SuspendAnswer, type SuspendedScope, scopeText } from '../../shared/model/suspension.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { AppError } from '../../shared/runtime/error.ts'
-import { fleetEvent, type NewEvent } from '../fleet/fleet-event.ts'
+import { fleetEvent, type NewEvent, type SaidEvent } from '../fleet/fleet-event.ts'
 import type { Scope } from '../fleet/rights.ts'
 import { type OrderedSuspension, overlaps, suspensionKey, suspensionView } from '../fleet/suspensions.ts'
 import { listSuspensions } from '../ingest/suspension-rows.ts'
+import { news } from '../messages/event-messages.ts'
 import type { Store } from '../store/store.ts'
 
 export interface SuspensionsDeps {
@@ -48,7 +49,7 @@ export async function suspend(deps: SuspensionsDeps, asked: Ordered, why: string
     results.push({ ...suspensionView(ordered), action: held === undefined ? 'suspended' : 'unchanged' })
     if (held !== undefined || asked.dryRun === true) continue
     await store.applyResource(suspensionKey(scope), { labels: {}, spec: canonicalJson({ by, why, sinceMs: nowMs }), nowMs })
-    events.push(eventOf(nowMs, 'Suspended', `${scopeText(scope)} suspended by ${by}: ${why}`, scope))
+    events.push(eventOf(nowMs, news('Suspended', { scope: scopeText(scope), by, why }), scope))
   }
   if (events.length > 0) await store.appendEvents(events)
   return { dryRun: asked.dryRun === true, results, remaining: [] }
@@ -71,7 +72,8 @@ export async function resume(deps: SuspensionsDeps, asked: Ordered, why: string 
     }
     results.push({ ...suspensionView(held), action: 'resumed' })
     if (asked.dryRun === true || !(await store.deleteResource(suspensionKey(scope)))) continue
-    events.push(eventOf(nowMs, 'Resumed', `${scopeText(scope)} resumed by ${by}${why === undefined ? '' : `: ${why}`}`, scope))
+    const named = { scope: scopeText(scope), by }
+    events.push(eventOf(nowMs, why === undefined ? news('Resumed', named) : news('Resumed.why', { ...named, why }), scope))
   }
   if (events.length > 0) await store.appendEvents(events)
   const lifted = new Set(scopes.map(scopeText))
@@ -79,8 +81,8 @@ export async function resume(deps: SuspensionsDeps, asked: Ordered, why: string 
   return { dryRun: asked.dryRun === true, results, remaining: (await deps.rights.seen(remaining)).map(suspensionView) }
 }
 
-const eventOf = (nowMs: number, reason: string, message: string, { service, cluster }: SuspendedScope): NewEvent =>
-  fleetEvent(nowMs, 'Normal', reason, message, {
+const eventOf = (nowMs: number, said: SaidEvent, { service, cluster }: SuspendedScope): NewEvent =>
+  fleetEvent(nowMs, said, {
     ...(service === null ? {} : { service }),
     ...(cluster === null ? {} : { cluster }),
   })

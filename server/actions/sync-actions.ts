@@ -16,6 +16,7 @@ import { releaseSubject } from '../fleet/plan-service.ts'
 import type { ClusterRecord, DesiredService } from '../fleet/records.ts'
 import { compareObjects, fromDigest, NOTHING, type RevisionObjects, waitsForSync } from '../fleet/sync-plan.ts'
 import type { Ingest } from '../ingest/ingest-port.ts'
+import { news } from '../messages/event-messages.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { Store } from '../store/store.ts'
 
@@ -86,8 +87,8 @@ export async function allowSync(deps: SyncActionsDeps, id: ServiceId, request: S
     await store.closeConfirmation(subject)
     throw await notTakenUp(deps, id)
   }
-  const message = `commit ${commit.slice(0, 12)} was approved for ${nameList(done)} by ${by}`
-  await store.appendEvents([fleetEvent(createdMs, 'Normal', 'SyncAllowed', message, { service: id })])
+  const said = news('SyncAllowed', { commit: commit.slice(0, 12), clusters: nameList(done), by })
+  await store.appendEvents([fleetEvent(createdMs, said, { service: id })])
   log.info('sync allowed', { service: serviceKey(id), digest, clusters: done.length, by })
   return { digest, commit, clusters: done, already: chosen.length - waiting.length }
 }

@@ -5,6 +5,9 @@ import type { FleetEvent, UnnumberedEvent } from './records.ts'
 
 export type NewEvent = UnnumberedEvent
 
+/** From the catalogue: `news` or `warning`. */
+export type SaidEvent = Pick<FleetEvent, 'type' | 'reason' | 'message'>
+
 interface About {
   project?: string
   service?: ServiceId
@@ -13,8 +16,8 @@ interface About {
   trace?: string | undefined
 }
 
-export function fleetEvent(atMs: number, type: FleetEvent['type'], reason: string, message: string, about: About): NewEvent {
+export function fleetEvent(atMs: number, said: SaidEvent, about: About): NewEvent {
   const { service, cluster = null, trace } = about
   const project = service?.project ?? about.project ?? null
-  return { atMs, type, reason, message, cluster, project, service: service?.service ?? null, object: null, ...withTrace(trace) }
+  return { atMs, ...said, cluster, project, service: service?.service ?? null, object: null, ...withTrace(trace) }
 }

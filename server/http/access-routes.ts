@@ -23,6 +23,7 @@ import { type Principal, tokenPrincipal } from '../access/principal.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import type { ApiTokenRecord, JoinTokenRecord } from '../fleet/records.ts'
 import type { Ask } from '../fleet/rights.ts'
+import { news } from '../messages/event-messages.ts'
 import { sharerNow } from '../store/audit/caller.ts'
 import { createAttempts } from './attempts.ts'
 import { forbidden, lacking } from './auth.ts'
@@ -104,8 +105,7 @@ export function accessRoutes(deps: AdminDeps) {
           { name, role, projects, expiresMs: expires === 'never' ? null : nowMs + durationMs(expires) },
           by,
         )
-        const message = `API token ${id} (${name}, role ${role}) created by ${by.name}`
-        await store.appendEvents([fleetEvent(nowMs, 'Normal', 'ApiTokenCreated', message, {})])
+        await store.appendEvents([fleetEvent(nowMs, news('ApiTokenCreated', { id, name, role, by: by.name }), {})])
         const made = (await store.listApiTokens()).find((record) => record.id === id)
         if (made === undefined) throw notFound(`API token ${id}`, 'skerry token list')
         set.status = 201
@@ -124,8 +124,8 @@ export function accessRoutes(deps: AdminDeps) {
         const held = (await store.listApiTokens()).find((record) => record.id === id)
         if (await isLastAdmin(deps, id)) throw new AppError('in_use', { detail: `API token ${id} is the last credential of a fleet admin` })
         if (held === undefined || !(await deps.tokens.revoke(id))) throw notFound(`API token ${id}`, 'skerry token list')
-        const message = `API token ${id} (${held.name}, role ${held.role}) revoked by ${deps.principal(request).name}`
-        await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'ApiTokenRevoked', message, {})])
+        const said = news('ApiTokenRevoked', { id, name: held.name, role: held.role, by: deps.principal(request).name })
+        await store.appendEvents([fleetEvent(clock.nowMs(), said, {})])
         set.status = 204
       },
       {
@@ -148,8 +148,7 @@ export function accessRoutes(deps: AdminDeps) {
           throw new AppError('bad_request', { detail: 'only an API token can be exchanged', remedy: 'A login renews itself.' })
         const exchange = async () => {
           const token = await deps.tokens.exchange(principal)
-          const message = `a new API token for ${principal.name}; the earlier one expires when it is first used`
-          await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'ApiTokenExchanged', message, {})])
+          await store.appendEvents([fleetEvent(clock.nowMs(), news('ApiTokenExchanged', { name: principal.name }), {})])
           set.headers['cache-control'] = 'no-store'
           return { token }
         }

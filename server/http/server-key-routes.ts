@@ -4,7 +4,8 @@ import { Elysia } from 'elysia'
 import { rotationAnswerSchema, sealRequestSchema, sealViewSchema } from '../../shared/model/sealing-views.ts'
 import { keyRevokeSchema, listOf, resealAnswerSchema, type ServerKeyView, serverKeyViewSchema } from '../../shared/model/views.ts'
 import { fingerprint } from '../../shared/runtime/keys.ts'
-import { fleetEvent } from '../fleet/fleet-event.ts'
+import { fleetEvent, type SaidEvent } from '../fleet/fleet-event.ts'
+import { news } from '../messages/event-messages.ts'
 import { answers, fails } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 
@@ -21,7 +22,7 @@ export function serverKeyRoutes(deps: AdminDeps) {
     }
   }
   const views = () => ({ items: serverKeyViews(serverKeys.history), continue: null })
-  const tell = (reason: string, message: string) => store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', reason, message, {})])
+  const tell = (said: SaidEvent) => store.appendEvents([fleetEvent(clock.nowMs(), said, {})])
   return new Elysia({ tags: ['access'] })
     .get('/server-keys', views, {
       response: listOf(serverKeyViewSchema),
@@ -33,8 +34,7 @@ export function serverKeyRoutes(deps: AdminDeps) {
         const by = deps.principal(request).name
         const before = serverKeys.fingerprint
         await recorded('rotate', `signing key ${before}`, () => serverKeys.rotate(clock.nowMs()))
-        const message = `by ${by}: ${before} was replaced by ${serverKeys.fingerprint}; agents follow at their next contact`
-        await tell('ServerKeyRotated', message)
+        await tell(news('ServerKeyRotated', { by, before, after: serverKeys.fingerprint }))
         return views()
       },
       {
@@ -49,7 +49,7 @@ export function serverKeyRoutes(deps: AdminDeps) {
         await recorded('revoke', `keys before ${before}`, () => serverKeys.revoke(before, clock.nowMs()))
         const deleted = await deleteTokensBefore(deps, serverKeys.history.find(({ isRevoked }) => !isRevoked)?.sinceMs ?? 0)
         const by = deps.principal(request).name
-        await tell('ServerKeysRevoked', `by ${by}: keys before ${before} are no longer trusted; ${deleted} join tokens deleted`)
+        await tell(news('ServerKeysRevoked', { by, before, count: deleted }))
         return views()
       },
       {
@@ -66,10 +66,7 @@ export function serverKeyRoutes(deps: AdminDeps) {
       async ({ request, set }) => {
         await recorded('rotate', 'key of sessions and webhooks', () => serverKeys.rotateMac())
         const by = deps.principal(request).name
-        await tell(
-          'MacKeyRotated',
-          `by ${by}: sessions end, webhooks have new secrets; the earlier secrets are accepted until the next rotation`,
-        )
+        await tell(news('MacKeyRotated', { by }))
         set.status = 204
       },
       {
@@ -117,7 +114,7 @@ export function serverKeyRoutes(deps: AdminDeps) {
       async ({ request, body: { newKey } }) => {
         const what = newKey ? 'rows of all services, with a new key' : 'rows of all services'
         const view = await recorded('seal', what, () => deps.seals.begin(newKey))
-        await tell('RowsSealed', `by ${deps.principal(request).name}: rendered Secrets are sealed to their clusters from now on`)
+        await tell(news('RowsSealed', { by: deps.principal(request).name }))
         return view
       },
       {

@@ -7,6 +7,7 @@ import { AppError, statusOf } from '../../shared/runtime/error.ts'
 import { actorOf } from '../access/principal.ts'
 import type { SignInLinks } from '../access/sign-in-links.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
+import { news } from '../messages/event-messages.ts'
 import { identifyCaller, noteDenial } from '../store/audit/caller.ts'
 import type { Store } from '../store/store.ts'
 import { createAttempts } from './attempts.ts'
@@ -59,8 +60,7 @@ export function createLinkExchange({ links, store, clock, addressOf, bodies }: R
     const parsed = signInLinkCodeSchema.safeParse(parseJson(text))
     if (!parsed.success) throw new AppError('bad_request', { doing: 'sign in', detail: 'the body is not {"code": …}' })
     const made = await links.redeem(parsed.data.code, (by) => identifyCaller(actorOf(by)))
-    const message = 'a browser signed in with a sign-in link'
-    await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'SignInLinkUsed', message, {})])
+    await store.appendEvents([fleetEvent(clock.nowMs(), news('SignInLinkUsed'), {})])
     return Response.json(signInLinkTokenSchema.parse(made), { headers: NO_STORE })
   }
   return async (request) => {

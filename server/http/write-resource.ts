@@ -3,11 +3,13 @@ import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ApplyAnswer } from '../../shared/model/apply-views.ts'
 import { type Applicable, clusterSpecSchema, projectOf } from '../../shared/model/resources.ts'
 import { AppError, type Problem } from '../../shared/runtime/error.ts'
+import { andMore } from '../../shared/runtime/messages.ts'
 import { sealConfig } from '../access/config-secrets.ts'
 import type { ChangedResource } from '../actions/port.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import { removeSubject } from '../fleet/plan-service.ts'
 import type { ResourceKey, ResourceKind, StoredResource } from '../fleet/records.ts'
+import { news, warning } from '../messages/event-messages.ts'
 import { versionConflict } from '../store/store-resources.ts'
 import { cycleProblem } from './dependency-problems.ts'
 import type { AdminDeps } from './deps.ts'
@@ -150,13 +152,13 @@ export async function writeResource(
   const revoked = revocation(resource, held)
   if (revoked !== null)
     await store.appendEvents([
-      fleetEvent(clock.nowMs(), revoked ? 'Warning' : 'Normal', revoked ? 'ClusterRevoked' : 'ClusterReadmitted', `by ${by}`, {
+      fleetEvent(clock.nowMs(), revoked ? warning('ClusterRevoked', { by }) : news('ClusterReadmitted', { by }), {
         cluster: key.name,
       }),
     ])
   if (resource.kind === 'Cluster' && held !== null && canonicalJson(held.labels) !== canonicalJson(resource.metadata.labels))
     await store.appendEvents([
-      fleetEvent(clock.nowMs(), 'Normal', 'ClusterRelabelled', relabelText(held.labels, resource.metadata.labels, by), {
+      fleetEvent(clock.nowMs(), news('ClusterRelabelled', { changes: relabelText(held.labels, resource.metadata.labels), by }), {
         cluster: key.name,
       }),
     ])
@@ -174,9 +176,9 @@ export async function changingRights<T>({ authorizer }: Pick<AdminDeps, 'authori
   }
 }
 
-/** `env: test to prod, by ana`. */
-function relabelText(before: Readonly<Record<string, string>>, after: Readonly<Record<string, string>>, by: string): string {
+/** `env: test to prod`. */
+function relabelText(before: Readonly<Record<string, string>>, after: Readonly<Record<string, string>>): string {
   const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter((key) => before[key] !== after[key]).sort()
   const named = keys.slice(0, 5).map((key) => `${key}: ${before[key] ?? '(none)'} to ${after[key] ?? '(none)'}`)
-  return `${named.join(', ')}${keys.length > 5 ? ` and ${keys.length - 5} more` : ''}, by ${by}`
+  return andMore(named, keys.length)
 }

@@ -12,6 +12,7 @@ import { fleetEvent, type NewEvent } from '../fleet/fleet-event.ts'
 import { nameList } from '../fleet/placements-summary.ts'
 import type { PlanInput, PlannedPublish, ServicePlan } from '../fleet/plan-service.ts'
 import type { DesiredService, StoredResource } from '../fleet/records.ts'
+import { news, warning } from '../messages/event-messages.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import { readDependents } from '../store/service-dependencies.ts'
 import type { Store } from '../store/store.ts'
@@ -64,8 +65,7 @@ export async function carryOut(
     const dependents = planned.why.includes(DEPENDENTS) ? [] : await readDependents(store, id) // a question that is asked of fewer keeps its reason
     const why = `${planned.why}${dependentsText(dependents)}`
     const opened = await store.openConfirmation({ ...planned, why, createdMs: nowMs })
-    const message = `${opened.why}; run \`skerry confirm ${opened.id}\` to see the names and confirm`
-    events.push(fleetEvent(nowMs, 'Warning', 'ConfirmationNeeded', message, { service: id }))
+    events.push(fleetEvent(nowMs, warning('ConfirmationNeeded', { why: opened.why, confirmation: opened.id }), { service: id }))
   }
   const pace = createPace(clock)
   for (let start = 0; start < plan.close.length; start += CLOSED_A_TIME) {
@@ -76,7 +76,7 @@ export async function carryOut(
     await store.appendEvents(events.splice(0, EVENTS_A_TIME))
     await pace()
   }
-  const ended = fleetEvent(nowMs, 'Normal', 'ServiceDeleted', 'removed from every cluster', { service: id })
+  const ended = fleetEvent(nowMs, news('ServiceDeleted'), { service: id })
   // Not if it was revoked while this reconciliation ran: the revocation requested another one.
   if (plan.finished && (await store.finishDeletion(service, service.version, [...events, ended]))) deps.renderer.forget(id)
   else if (events.length > 0) await store.appendEvents(events)

@@ -9,6 +9,7 @@ import type { PlannedPublish } from '../fleet/plan-service.ts'
 import type { RenderState } from '../fleet/records.ts'
 import { waitsForSync } from '../fleet/sync-plan.ts'
 import { failedAtText, keptText } from '../fleet/unrendered.ts'
+import { news, warning } from '../messages/event-messages.ts'
 import { type GoodRender, type Rendering, releaseDigest, renderOf } from './render/rendering.ts'
 import { sameFault } from './render-state.ts'
 
@@ -30,30 +31,18 @@ export function renderEvents(
     if (sameFault(before.error, after.error)) return []
     const [first] = after.error.problems
     const where = first === undefined ? '' : `: ${first.path}: ${first.message}`
-    return [
-      fleetEvent(
-        nowMs,
-        'Warning',
-        'RenderFailed',
-        `${after.error.message}${where}${failedAtText(after.error)}; ${keptText(before.digest, after.error)}`,
-        { service, trace },
-      ),
-    ]
+    const failure = `${after.error.message}${where}${failedAtText(after.error)}`
+    return [fleetEvent(nowMs, warning('RenderFailed', { failure, kept: keptText(before.digest, after.error) }), { service, trace })]
   }
   const events: NewEvent[] = []
-  if (before.error !== null)
-    events.push(
-      fleetEvent(
-        nowMs,
-        'Normal',
-        'RenderRecovered',
-        `renders ${before.digest === null ? 'now' : 'again'} at ${revisionWords(after.commit ?? '', COMMIT_LENGTH)}${writtenText(by)}`,
-        { service, trace },
-      ),
-    )
+  if (before.error !== null) {
+    const code = before.digest === null ? 'RenderRecovered.first' : 'RenderRecovered'
+    const said = news(code, { revision: revisionWords(after.commit ?? '', COMMIT_LENGTH), written: writtenText(by) })
+    events.push(fleetEvent(nowMs, said, { service, trace }))
+  }
   const warnings = rendering.kind === 'good' ? rendering.warnings : []
   for (const { path, message } of warnings.slice(0, WARNINGS_TOLD_MAX))
-    events.push(fleetEvent(nowMs, 'Warning', 'ManifestWarning', `${path}: ${message}`, { service, trace }))
+    events.push(fleetEvent(nowMs, warning('ManifestWarning', { path, message }), { service, trace }))
   return events
 }
 
@@ -87,11 +76,10 @@ export function publishEvents(
       trace ??= doc?.trace
       const render = renderOf(rendering, clusterId)
       if (render !== null) brought.add(render)
-    } else if (what === 'removed')
-      events.push(fleetEvent(nowMs, 'Normal', 'ServiceRemoved', `no objects are left to manage in ${cluster}`, about))
+    } else if (what === 'removed') events.push(fleetEvent(nowMs, news('ServiceRemoved', { cluster }), about))
     else if (doc?.removal !== undefined) {
       const { policy, by, why } = doc.removal
-      events.push(fleetEvent(nowMs, 'Normal', 'RemovalOrdered', `${policy} in ${cluster}, by ${by}: ${why}`, about))
+      events.push(fleetEvent(nowMs, news('RemovalOrdered', { policy, cluster, by, why }), about))
     }
   }
   const waiting = publishes.some(({ doc }) => doc !== null && waitsForSync(doc))
@@ -100,11 +88,14 @@ export function publishEvents(
     const digest = releaseDigest([...brought])
     const most = Math.max(...[...brought].map(({ count, hooks }) => count - hooks))
     const hooks = Math.max(...[...brought].map((render) => render.hooks))
-    const count = new Set([...brought].map((render) => render.digest)).size
-    const variants = count === 1 ? '' : ` at most, in ${count} variants,`
+    const variants = new Set([...brought].map((render) => render.digest)).size
     note = { service: serviceKey(id), commit, digest, objects: most, clusters: revised.length, ...withTrace(trace) }
-    const message = `${countText(most, 'object')}${hooks === 0 ? '' : ` and ${countText(hooks, 'hook')}`}${variants} of ${releaseText(rendering, spec)}${writtenText(by)} to ${clusterNames(revised)}${waiting ? `; it waits for \`skerry sync ${id.service} -p ${id.project}\`` : ''}`
-    events.push(fleetEvent(nowMs, 'Normal', 'RevisionPublished', message, { service: id, trace }))
+    const revision = {
+      objects: most,
+      ...{ hooks, variants, revision: releaseText(rendering, spec), written: writtenText(by), clusters: clusterNames(revised) },
+    }
+    const said = waiting ? news('RevisionPublished.waits', { ...revision, ...id }) : news('RevisionPublished', revision)
+    events.push(fleetEvent(nowMs, said, { service: id, trace }))
   }
   return { revised: revised.length, note, events }
 }
@@ -115,7 +106,6 @@ function writtenText({ author, subject }: WrittenBy): string {
   return words.length === 0 ? '' : ` (${words.join(', ')})`
 }
 
-const countText = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
 /** With several sources, the text covers each but the first. */
 function releaseText({ release }: Extract<Rendering, { kind: 'good' }>, spec: ServiceSpec): string {
   const [first, ...others] = sourcesOf(spec)

@@ -9,6 +9,7 @@ import { traceIdOf } from '../../shared/runtime/trace-id.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import { refuseSource } from '../fleet/project-rules.ts'
 import type { RepositoryState, StoredResource } from '../fleet/records.ts'
+import { news, warning } from '../messages/event-messages.ts'
 import type { Store } from '../store/store.ts'
 import type { ContentSource, ContentSources } from './content-port.ts'
 import { type CorrelationDeps, traceOfCommit } from './correlation.ts'
@@ -86,8 +87,7 @@ export async function passRepository(
 /** SO55: only from now on older signed commits are refused. A repository that was read before had none to compare with:
  *  it was not verified until now, or another ref was, or an earlier version of the server forgot it. */
 async function tellWatermark({ store, clock }: RepositoryPassDeps, { project, name }: StoredResource, commit: string): Promise<void> {
-  const message = `repository ${name}: verification begins with commit ${commit}; commits that were signed before it are refused from now on`
-  const event = fleetEvent(clock.nowMs(), 'Normal', 'VerificationBegan', message, { project })
+  const event = fleetEvent(clock.nowMs(), news('VerificationBegan', { repository: name, commit }), { project })
   await store.appendEvents([{ ...event, object: `Repository/${name}` }])
 }
 
@@ -127,7 +127,7 @@ async function record(
     if (before.error === null) return
     await store.appendEvents([
       {
-        ...fleetEvent(nowMs, 'Normal', 'RepositoryRecovered', `repository ${name} is read again: ${outcome.url}`, { project }),
+        ...fleetEvent(nowMs, news('RepositoryRecovered', { repository: name, url: outcome.url }), { project }),
         object: `Repository/${name}`,
       },
     ])
@@ -145,7 +145,7 @@ async function record(
   log.warn('repository cannot be read', { project, repository: name, code: error.code, detail: error.message })
   await store.appendEvents([
     {
-      ...fleetEvent(nowMs, 'Warning', 'RepositoryFailed', `repository ${name}: ${error.message}; the last content stays in use`, {
+      ...fleetEvent(nowMs, warning('RepositoryFailed', { repository: name, failure: error.message }), {
         project,
       }),
       object: `Repository/${name}`,

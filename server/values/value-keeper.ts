@@ -12,6 +12,7 @@ import { type FetchedValue, keepFetched, shownFetched, sourcesIn } from '../acce
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import type { ResourceKey, StoredResource } from '../fleet/records.ts'
 import { DueQueue } from '../ingest/due-queue.ts'
+import { news, warning } from '../messages/event-messages.ts'
 import type { Store } from '../store/store.ts'
 import { type ReadValues, sourceText, ValueError, type ValueReader } from './value-source.ts'
 
@@ -125,7 +126,7 @@ async function refreshConfig(
   if (isChanged) {
     const names = sources.filter(({ name }) => isValue(read.get(name))).map(({ name }) => name)
     await store.appendEvents([
-      fleetEvent(clock.nowMs(), 'Normal', 'ConfigValuesChanged', `Config ${id.name}: new values from outside (${names.join(', ')})`, {
+      fleetEvent(clock.nowMs(), news('ConfigValuesChanged', { config: id.name, names: names.join(', ') }), {
         project: id.project,
       }),
     ])
@@ -215,13 +216,11 @@ async function noteStates(
     const message = found instanceof ValueError ? found.message : ''
     states[name] = { isOk, message, sinceMs: last !== undefined && last.isOk === isOk ? last.sinceMs : nowMs }
     if (isOk === (last?.isOk ?? true)) continue
-    const what = `Config ${id.name}: ${name} from ${sourceText(source)}`
-    const kept = Object.hasOwn(hasValue, name) ? 'the last value stays in use' : 'there is no value yet'
+    const what = { config: id.name, name, source: sourceText(source) }
+    const failed = Object.hasOwn(hasValue, name) ? 'ValueSourceFailed' : 'ValueSourceFailed.first'
     log.info('a source of a Config turned', { config: `${id.project}/${id.name}`, source: name, isOk })
-    const event = isOk
-      ? fleetEvent(nowMs, 'Normal', 'ValueSourceRecovered', `${what} is readable again`, { project: id.project })
-      : fleetEvent(nowMs, 'Warning', 'ValueSourceFailed', `${what}: ${message}; ${kept}`, { project: id.project })
-    await store.appendEvents([event])
+    const said = isOk ? news('ValueSourceRecovered', what) : warning(failed, { ...what, failure: message })
+    await store.appendEvents([fleetEvent(nowMs, said, { project: id.project })])
   }
   await store.setConfigState(id.project, id.name, JSON.stringify(states))
 }

@@ -11,6 +11,7 @@ import { systemRandom } from '../../shared/runtime/random.ts'
 import { createApiTokens } from '../access/api-tokens.ts'
 import { STORE } from '../backup/manifest.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
+import { warning } from '../messages/event-messages.ts'
 import { actAs } from '../store/audit/caller.ts'
 import { SCHEMA_NEWEST } from '../store/engines/store-file.ts'
 import { openPostgresStore, openSqliteStore } from '../store/kysely-store.ts'
@@ -54,8 +55,9 @@ export const runAdminToken = (flags: Flags, io: VerbIo): Promise<number> =>
           { name: 'break-glass', role: 'admin', expiresMs },
           { name: `${username} on the server` },
         )
-        const message = `${username} (uid ${uid}) created the admin token ${made.id} on the machine of the server, until ${new Date(expiresMs).toISOString()}: ${reason}`
-        await store.appendEvents([fleetEvent(io.clock.nowMs(), 'Warning', 'BreakGlassToken', message, {})])
+        const until = new Date(expiresMs).toISOString()
+        const said = warning('BreakGlassToken', { name: username, uid, id: made.id, until, why: reason })
+        await store.appendEvents([fleetEvent(io.clock.nowMs(), said, {})])
         return made
       })
       // The token alone on stdout: SKERRY_TOKEN=$(skerry admin-token …).

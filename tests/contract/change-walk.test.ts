@@ -5,6 +5,7 @@ import type { Kysely } from 'kysely'
 import { fleetEvent } from '../../server/fleet/fleet-event.ts'
 import type { NewNotification } from '../../server/fleet/notification-records.ts'
 import type { ResourceKey } from '../../server/fleet/records.ts'
+import { warning } from '../../server/messages/event-messages.ts'
 import type { Store } from '../../server/store/store.ts'
 import type { Connections } from '../../server/store/store-db.ts'
 import type { Tables } from '../../server/store/tables.ts'
@@ -50,7 +51,7 @@ const BOOKKEEPING: Record<string, 'all' | readonly string[]> = {
 
 const changeRecipient = (store: Store, before: string) =>
   store.changeRecipient({ agentId: agentId('a'), before, recipient: 'new', event: RECIPIENT_EVENT })
-const RECIPIENT_EVENT = fleetEvent(1, 'Warning', 'RecipientChanged', 'from a to b', { cluster: 'a' })
+const RECIPIENT_EVENT = fleetEvent(1, warning('RecipientChanged', { before: 'a', after: 'b' }), { cluster: 'a' })
 type Call = (store: Store) => Promise<unknown>
 /** Whether it changes something; `prepare`: it only makes the next steps possible. In order, on one store. */
 type Steps = ReadonlyArray<readonly [what: string, expected: 'changes' | 'idle' | 'prepare', call: Call]>

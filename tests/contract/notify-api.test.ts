@@ -71,7 +71,11 @@ spec: {sinks: [ops], group: {wait: 100ms}}
 `
 const hostOf = (url: string) => new URL(url).host
 const degraded = () =>
-  fleetEvent(Date.now(), 'Warning', 'Degraded', 'no replica is ready', { cluster: 'oslo', service: { project: 'shop', service: 'web' } })
+  fleetEvent(
+    Date.now(),
+    { type: 'Warning', reason: 'Degraded', message: 'no replica is ready' },
+    { cluster: 'oslo', service: { project: 'shop', service: 'web' } },
+  )
 
 test('NO7 apply, test, get, describe and delete of sinks and routes on the command line', async () => {
   const written = await cli('apply -f -', resources(hostOf(receiver.url)))

@@ -15,9 +15,17 @@ setDefaultTimeout(60_000)
 
 const SOON = { group: { wait: '100ms', interval: '10s' } }
 const degraded = (cluster: string, service = 'web') =>
-  fleetEvent(Date.now(), 'Warning', 'Degraded', 'no replica is ready', { cluster, service: { project: 'shop', service } })
+  fleetEvent(
+    Date.now(),
+    { type: 'Warning', reason: 'Degraded', message: 'no replica is ready' },
+    { cluster, service: { project: 'shop', service } },
+  )
 const healthy = (cluster: string) =>
-  fleetEvent(Date.now(), 'Normal', 'Healthy', 'all is well', { cluster, service: { project: 'shop', service: 'web' } })
+  fleetEvent(
+    Date.now(),
+    { type: 'Normal', reason: 'Healthy', message: 'all is well' },
+    { cluster, service: { project: 'shop', service: 'web' } },
+  )
 const data = (receiver: Receiver) => receiver.requests.map(({ body }) => body['data'] as Record<string, unknown>)
 
 describe.each(STORES)('$name', (kind) => {

@@ -15,7 +15,11 @@ void notifierOn(store).run(new AbortController().signal)
 for (let count = 0; ; count++) {
   const cluster = `${life}-${count}`
   await store.appendEvents([
-    fleetEvent(Date.now(), 'Warning', 'Contested', 'again', { cluster, service: { project: 'shop', service: 'web' } }),
+    fleetEvent(
+      Date.now(),
+      { type: 'Warning', reason: 'Contested', message: 'again' },
+      { cluster, service: { project: 'shop', service: 'web' } },
+    ),
   ])
   process.stdout.write(`${cluster}\n`)
   await Bun.sleep(40)

@@ -5,8 +5,9 @@ import { sha256Hex } from '../../../shared/kube/canonical.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import { AppError } from '../../../shared/runtime/error.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
-import { fleetEvent } from '../../fleet/fleet-event.ts'
-import type { FleetEvent, SessionRecord } from '../../fleet/records.ts'
+import { fleetEvent, type SaidEvent } from '../../fleet/fleet-event.ts'
+import type { SessionRecord } from '../../fleet/records.ts'
+import { news, warning } from '../../messages/event-messages.ts'
 import { actAsSystem } from '../../store/audit/caller.ts'
 import type { Store } from '../../store/store.ts'
 import type { Principal } from '../principal.ts'
@@ -95,6 +96,9 @@ interface Held {
   untilMs: number
 }
 
+/** For texts. */
+const named = ({ id, name, provider }: SessionRecord) => ({ session: id, name, provider })
+
 export function createUserSessions(deps: UserSessionsDeps): UserSessions {
   const { store, providers, workloads, settings, secrets, clock, log } = deps
   const known = new Map<string, Held>()
@@ -105,8 +109,7 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
   /** Grows with each session that ends: what was looked up before is not remembered after. */
   let endings = 0
 
-  const tell = (type: FleetEvent['type'], reason: string, message: string) =>
-    store.appendEvents([fleetEvent(clock.nowMs(), type, reason, message, {})])
+  const tell = (said: SaidEvent) => store.appendEvents([fleetEvent(clock.nowMs(), said, {})])
   const forget = (id: string) => {
     endings += 1
     for (const [hash, { session }] of known) if (session.id === id) known.delete(hash)
@@ -119,9 +122,8 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
     streaming.delete(session.id)
     return deleted
   }
-  const endBecause = async (session: SessionRecord, type: FleetEvent['type'], reason: string, why: string): Promise<null> => {
-    if (await actAsSystem('session check', () => end(session, 'end', why)))
-      await tell(type, reason, `session ${session.id} of ${session.name} (${session.provider}) ended: ${why}`)
+  const endBecause = async (session: SessionRecord, why: string, said: SaidEvent): Promise<null> => {
+    if (await actAsSystem('session check', () => end(session, 'end', why))) await tell(said)
     return null
   }
 
@@ -157,8 +159,7 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
       lastUsedFrom: from,
     }
     await store.createSession(session)
-    const where = from === null ? '' : ` from ${from}`
-    await tell('Normal', 'SignedIn', `${name} (${provider}) signed in${where}: session ${session.id}, ${kind}`)
+    await tell(news('SignedIn', { ...named(session), from: from ?? '', kind }))
     return session
   }
   /** A session whose provider cannot say whether the person still belongs to it is short. */
@@ -172,7 +173,7 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
    */
   const check = async (session: SessionRecord): Promise<SessionRecord | null> => {
     const held = unseal(session)
-    if (held === null) return endBecause(session, 'Normal', 'SignInEnded', 'the key for secrets was replaced')
+    if (held === null) return endBecause(session, 'the key for secrets was replaced', news('SignInEnded.key', named(session)))
     const { refreshToken, idToken } = held
     const provider = providers.get(session.provider)
     if (refreshToken === null || provider === undefined) return session
@@ -185,7 +186,8 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
       unanswered.delete(session.id)
       return { ...session, ...change }
     } catch (error) {
-      if (error instanceof AppError && error.code === 'sign_in_refused') return endBecause(session, 'Warning', 'SignInEnded', error.message)
+      if (error instanceof AppError && error.code === 'sign_in_refused')
+        return endBecause(session, error.message, warning('SignInEnded', { ...named(session), why: error.message }))
       unanswered.set(session.id, clock.nowMs())
       const { message } = error instanceof Error ? error : { message: String(error) }
       log.warn('identity provider could not confirm a session', { session: session.id, provider: session.provider, error: message })
@@ -258,7 +260,8 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
       const nowMs = clock.nowMs()
       if (session === null || isOver(session, nowMs) || !isTrusted(session)) throw notGood('the login has ended')
       if (session.refreshHash !== hash && nowMs - session.rotatedMs > REUSE_GRACE_MS) {
-        await endBecause(session, 'Warning', 'RefreshTokenReused', 'the refresh token was used twice and may have been copied')
+        const why = 'the refresh token was used twice and may have been copied'
+        await endBecause(session, why, warning('RefreshTokenReused', named(session)))
         throw notGood('the refresh token was used before; the login has ended')
       }
       const current = await checked(session)
@@ -309,7 +312,7 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
       const session = (await store.listSessions()).find((one) => one.id === id)
       if (session === undefined) return false
       const deleted = await end(session, 'revoke')
-      if (deleted) await tell('Normal', 'SessionRevoked', `session ${id} of ${session.name} (${session.provider}) revoked by ${by}`)
+      if (deleted) await tell(news('SessionRevoked', { ...named(session), by }))
       const refreshToken = unseal(session)?.refreshToken
       if (refreshToken != null) await providers.get(session.provider)?.revoke(refreshToken)
       return deleted
@@ -322,7 +325,7 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
       const session = (await store.listSessions()).find((one) => one.id === id)
       if (session === undefined) return null
       await end(session, 'sign-out')
-      await tell('Normal', 'SignedOut', `${session.name} (${session.provider}) signed out: session ${id}`)
+      await tell(news('SignedOut', named(session)))
       const { refreshToken, idToken } = unseal(session) ?? { refreshToken: null, idToken: null }
       const provider = providers.get(session.provider)
       if (refreshToken !== null) await provider?.revoke(refreshToken)

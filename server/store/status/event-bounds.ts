@@ -1,5 +1,7 @@
 // The limit of one cluster in the event stream, so that no cluster displaces the events of others (ST18). In memory: a
 // restart forgets all use, and gives every cluster its full share again.
+
+import { warning } from '../../messages/event-messages.ts'
 import { RecentMap } from '../recent-map.ts'
 import type { Tx } from '../store-db.ts'
 import type { NewEvent } from './store-events.ts'
@@ -58,11 +60,8 @@ export class EventBounds {
     const [first] = events
     if (taken === events.length || first === undefined || Math.abs(nowMs - bucket.saidMs) < HOUR_MS) return admitted
     bucket.saidMs = nowMs
-    const message = `this cluster reports more than ${EVENTS_AN_HOUR} events an hour: ${events.length - taken} older events dropped`
-    return [
-      ...admitted,
-      { ...first, atMs: nowMs, type: 'Warning', reason: 'EventsDropped', message, project: null, service: null, object: null },
-    ]
+    const said = warning('EventsDropped', { most: EVENTS_AN_HOUR, count: events.length - taken })
+    return [...admitted, { ...first, ...said, atMs: nowMs, project: null, service: null, object: null }]
   }
 
   /** In the transaction that wrote `count` events of the cluster. */

@@ -3,6 +3,7 @@
 // arrival.
 import type { ClusterId } from '../../../shared/runtime/ids.ts'
 import type { StatusWrite } from '../../fleet/records.ts'
+import { warning } from '../../messages/event-messages.ts'
 import { type Bulk, runBulk, runIn } from '../bulk.ts'
 import { placementKey } from '../counts/placement-counts.ts'
 import type { Store } from '../store.ts'
@@ -136,9 +137,9 @@ async function writeEvents({ tx, dictionary, eventBounds }: StatusTx, all: reado
 function refusals({ name, cluster_id }: Cluster, { refused, nowMs }: ClusterRows): NewEvent[] {
   const [first] = refused
   if (first === undefined) return []
-  const message = `this cluster has ${STATUS_ROWS_PER_CLUSTER_MAX} status rows, the limit: ${refused.length} more are not stored, starting with ${first}`
+  const said = warning('StatusRowsRefused', { most: STATUS_ROWS_PER_CLUSTER_MAX, count: refused.length, first })
   const about = { cluster: name, clusterId: cluster_id, project: null, service: null, object: null }
-  return [{ ...about, atMs: nowMs, type: 'Warning', reason: 'StatusRowsRefused', message }]
+  return [{ ...about, ...said, atMs: nowMs }]
 }
 
 // The casts: PostgreSQL takes parameters in a list of values for text.
