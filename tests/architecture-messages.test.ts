@@ -1,7 +1,7 @@
 // Texts for people stand in the catalogues: agent/messages and server/messages.
 import { expect, test } from 'bun:test'
 import { sentences } from './support/sentences.ts'
-import { importsOf, productFiles, withoutComments } from './support/source-files.ts'
+import { importsOf, linesMatching, productFiles, withoutComments } from './support/source-files.ts'
 
 function expectNone(offenders: readonly string[], reason: string): void {
   expect(offenders.length === 0 ? '' : `${reason}\n  ${offenders.join('\n  ')}\n`).toBe('')
@@ -64,6 +64,17 @@ const isOwnText = (call: { path: string; text: string }): boolean =>
   sentences(call).length > 0 || /'(?:Normal|Warning)'|\breason\b/.test(call.text)
 
 const server = productFiles.filter(({ path }) => path.startsWith('server/') && !path.startsWith('server/messages/'))
+
+/** Files that give the statuses of the server. Problems of fields and renders, and AppErrors, have own texts. */
+const STATUS_FILES = ['liveness', 'next-steps', 'placements-summary', 'status-view', 'unrendered'].map((name) => `server/fleet/${name}.ts`)
+
+test('statuses of the server take their texts from server/messages', () => {
+  const files = server.filter(({ path }) => STATUS_FILES.includes(path))
+  expect(files.length).toBe(STATUS_FILES.length)
+  expectNone(files.flatMap(sentences), 'a status has a code, typed arguments and a next step there, and the documentation lists it')
+  const named = files.flatMap((file) => linesMatching({ ...file, text: withoutComments(file.text) }, /\breason: '\w/))
+  expectNone(named, 'the reason of a status is its code')
+})
 
 test('events of the server take their texts from server/messages', () => {
   const calls = server.flatMap((file) => callsOf('fleetEvent', file))

@@ -1,6 +1,7 @@
 // Whether the agent of a cluster was heard from lately, and what is said of a cluster that is away.
 import type { Liveness, State } from '../../shared/model/views.ts'
 import { WAIT_SECONDS_DEFAULT } from '../../shared/protocol/routes.ts'
+import { clusterSays } from '../messages/status-messages.ts'
 import type { ClusterRecord } from './records.ts'
 
 /** Two polls may be lost, and last-seen times are coarse by ten seconds. */
@@ -19,22 +20,10 @@ export function absence(cluster: string, { word }: Liveness): Pick<State, 'reaso
     case 'Online':
       return null
     case 'Offline':
-      return {
-        reason: 'ClusterOffline',
-        message: `cluster ${cluster} is offline: last known state`,
-        next: 'No action needed if the cluster is expected to be offline: it keeps enforcing its state and catches up when it reconnects. Otherwise run `skerry-agent status` there.',
-      }
+      return clusterSays('ClusterOffline', { cluster })
     case 'NeverSeen':
-      return {
-        reason: 'ClusterNeverSeen',
-        message: `cluster ${cluster} joined, but its agent has not connected yet`,
-        next: 'No action needed if it has just joined. Otherwise run `skerry-agent status` there, and read the log of the agent.',
-      }
+      return clusterSays('ClusterNeverSeen', { cluster })
     case 'Revoked':
-      return {
-        reason: 'ClusterRevoked',
-        message: `cluster ${cluster} is revoked: its agent receives no changes; applied objects stay`,
-        next: `Set spec.revoked of the cluster to false, or remove it with \`skerry delete cluster ${cluster}\`.`,
-      }
+      return clusterSays('ClusterRevoked', { cluster })
   }
 }

@@ -6,6 +6,7 @@ import type { HealthWord } from '../../shared/kube/health-object.ts'
 import type { PlacementWords } from '../../shared/model/placement-words.ts'
 import { HEALTH_WORST, SYNC_WORST } from '../../shared/model/status.ts'
 import type { PlacementView, State } from '../../shared/model/views.ts'
+import { serviceSays, statusPart } from '../messages/status-messages.ts'
 
 export interface PlacementsSummary {
   counts: ReadonlyArray<PlacementWords & { count: number }>
@@ -81,20 +82,22 @@ export function foldSummary({ counts, worst, away, sinceMs }: PlacementsSummary)
   } as const
   const bad = sum(counts.filter((some) => !isFine(some)))
   if (bad === 0) {
-    const message = away.count === 0 ? '' : `last known state of ${nameList(away.places, away.count)} (not online)`
-    return { ...words, reason: away.count === 0 ? '' : 'LastKnown', message, next: '', sinceMs }
+    const said = away.count === 0 ? FINE : serviceSays('LastKnown', { places: nameList(away.places, away.count) })
+    return { ...words, ...said, sinceMs }
   }
   const all = sum(counts)
   if (worst === null) {
-    const message = `${all === 1 ? '' : `${bad} of ${all}: `}changing now`
-    return { ...words, reason: 'CountsChanging', message, next: 'Ask again.', sinceMs: null }
+    const said = all === 1 ? serviceSays('CountsChanging') : serviceSays('CountsChanging.many', { bad, all })
+    return { ...words, ...said, sinceMs: null }
   }
   const { reason, message, next, sinceMs: since } = worst.state
   const alike = worst.alike ?? sum(counts.filter((some) => hasWords(some, worst.state)))
-  const what = reason === 'RenderFailed' ? ' cannot be rendered' : ''
-  const rest = all === 1 ? '' : alike > 1 ? `${alike} of ${all}${what}, first ` : `${alike} of ${all}: `
-  return { ...words, reason, message: `${rest}${worst.place}: ${message}`, next, sinceMs: since }
+  const first = `${worst.place}: ${message}`
+  const code = alike <= 1 ? 'bad_of' : reason === 'RenderFailed' ? 'failed_of' : 'alike_of'
+  return { ...words, reason, message: all === 1 ? first : statusPart(code, { alike, all, first }), next, sinceMs: since }
 }
+
+const FINE = { reason: '', message: '', next: '' } as const
 
 export const summaryCounts = ({ counts, away }: PlacementsSummary) => ({
   total: sum(counts),

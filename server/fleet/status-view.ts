@@ -10,15 +10,14 @@ import type { ClusterView, Liveness, ObjectView, PlacementView, RepositoryView, 
 import { isErrorCode, type Problem } from '../../shared/runtime/error.ts'
 import { ERRORS } from '../../shared/runtime/error-table.ts'
 import { withTrace } from '../../shared/runtime/trace-id.ts'
+import { clusterSays, placementSays, repositorySays, serviceSays, statusPart, stepText } from '../messages/status-messages.ts'
 import { mayNeedCluster } from '../render/for-nobody.ts'
 import { absence } from './liveness.ts'
 import { nextStep } from './next-steps.ts'
 import { foldSummary, isFine, nameList, type PlacementsSummary, summaryCounts } from './placements-summary.ts'
 import type { ClusterRecord, Confirmation, DesiredService, RenderState, RepositoryState, StoredError } from './records.ts'
 import { type OrderedSuspension, suspensionView } from './suspensions.ts'
-import { failedAtText, keptText } from './unrendered.ts'
-
-const count = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? '' : 's'}`
+import { failedAtText, keptText, remedyText } from './unrendered.ts'
 
 export interface PlacementInput {
   cluster: Pick<ClusterRecord, 'name'>
@@ -59,85 +58,56 @@ function placementState({ cluster, liveness, desired, status, confirmation, susp
   const away = absence(cluster.name, liveness)
   const words = placementWords(doc === null ? null : { digest: doc.removal === undefined ? doc.digest : null }, status)
   const last = { sync: words?.sync ?? 'Synced', health: status?.health ?? 'Unknown', sinceMs: status?.sinceMs ?? null } as const
-  const details = `\`skerry get objects -p ${desired.project} --service ${desired.service} --cluster ${cluster.name}\` shows each object.`
-  if (doc === null) return { ...last, reason: 'Removed', message: 'no objects are left in this cluster', next: '' }
+  const place = { project: desired.project, service: desired.service, cluster: cluster.name }
+  if (doc === null) return { ...last, ...placementSays('Removed') }
   const [suspension] = suspensions
   if (suspension !== undefined) return { ...last, ...suspendedState(suspension, status, doc.removal !== undefined, away) }
   if (doc.removal !== undefined) {
     const { policy, by, why, atMs } = doc.removal
-    const how = policy !== 'orphan' ? 'its objects are being deleted' : 'its objects are being released and stay in the cluster'
-    const removing = {
-      ...last,
-      sinceMs: atMs,
-      message: `removed by ${by} (${why}): ${how}${status === null ? '' : sentence(status.message)}`,
-    }
-    if (status?.refusal !== undefined && status.refusal.digest === confirmationToken(doc))
-      return { ...removing, reason: 'ConfirmationPending', next: confirmationStep(confirmation, away) }
-    return {
-      ...removing,
-      reason: 'Removing',
-      next: away?.next ?? `No action needed: it is removed when the agent has reported the removal. ${details}`,
-    }
+    const how = statusPart(policy !== 'orphan' ? 'objects_deleted' : 'objects_released')
+    const removal = { by, why, how, report: status?.message ?? '' }
+    const since = { ...last, sinceMs: atMs }
+    if (status?.refusal === undefined || status.refusal.digest !== confirmationToken(doc))
+      return { ...since, ...unless(away, placementSays('Removing', { ...removal, ...place })) }
+    return confirmation === null
+      ? { ...since, ...placementSays('ConfirmationPending.removing_sent', { ...removal, away: away?.message ?? '' }) }
+      : { ...since, ...placementSays('ConfirmationPending.removing', { ...removal, confirmation: confirmation.id }) }
   }
-  if (status === null) {
-    const waiting = {
-      reason: 'NotReported',
-      message: 'the agent has not reported this service yet',
-      next: 'No action needed: wait for the agent.',
-    }
-    return { ...last, ...(away ?? waiting) }
-  }
-  if (status.reason === 'Suspended')
-    return {
-      ...last,
-      reason: 'Resuming',
-      message: 'the agent has not received the resume yet',
-      next: away?.next ?? 'No action needed: it is being sent.',
-    }
+  if (status === null) return { ...last, ...(away ?? placementSays('NotReported')) }
+  if (status.reason === 'Suspended') return { ...last, ...unless(away, placementSays('Resuming')) }
   if (status.refusal !== undefined) {
     const { names, count: total, why, only = false } = status.refusal
-    const named = `${why}: ${nameList(names)}${total > names.length ? ` (${total} in total)` : ''}`
+    const shown = { why, names: nameList(names) }
+    const named = total > names.length ? statusPart('named_some', { ...shown, total }) : statusPart('named', shown)
     if (confirmation?.refused !== undefined) return { ...last, ...keptState(confirmation, confirmation.refused, named) }
-    return {
-      ...last,
-      reason: only ? 'ConfirmationPending' : 'PruneBlocked',
-      message: only ? why : named,
-      next:
-        confirmation !== null
-          ? `\`skerry confirm ${confirmation.id}\` shows the names and asks for confirmation; to keep the objects, restore the manifests.`
-          : 'The confirmation is being sent to the cluster.',
-    }
+    if (confirmation === null) return { ...last, ...placementSays(only ? 'ConfirmationPending.sent' : 'PruneBlocked.sent', { why, named }) }
+    return { ...last, ...placementSays(only ? 'ConfirmationPending' : 'PruneBlocked', { why, named, confirmation: confirmation.id }) }
   }
+  const revision = { revision: revisionWords(doc.commit), away: away?.message ?? '' }
   if (status.received?.digest !== doc.digest) {
-    const held = status.received === undefined ? 'it has no revision yet' : `it holds ${revisionWords(status.received.commit)}`
-    return {
-      ...last,
-      reason: away?.reason ?? 'NotReceived',
-      message: `${revisionWords(doc.commit)} has not arrived there, ${held}${away === null ? '' : `; ${away.message}`}`,
-      next: away?.next ?? 'No action needed: it is being sent.',
-    }
+    const said =
+      status.received === undefined
+        ? placementSays('NotReceived.first', revision)
+        : placementSays('NotReceived', { ...revision, held: revisionWords(status.received.commit) })
+    return { ...last, ...unless(away, said), reason: away?.reason ?? said.reason }
   }
-  if (status.applied?.digest !== doc.digest && status.sync === 'Synced') {
-    const message = `${revisionWords(doc.commit)} arrived and is not applied yet${away === null ? '' : `; ${away.message}`}`
-    return { ...last, reason: 'NotApplied', message, next: away?.next ?? `No action needed: it is being applied. ${details}` }
-  }
+  if (status.applied?.digest !== doc.digest && status.sync === 'Synced')
+    return { ...last, ...unless(away, placementSays('NotApplied', { ...revision, ...place })) }
   if (isFine(status))
     return { ...last, reason: away?.reason ?? status.reason, message: away?.message ?? status.message, next: away?.next ?? '' }
-  const step = nextStep(status.reason, { project: desired.project, service: desired.service, cluster: cluster.name })
-  const told = status.message === '' ? `${status.healthyCount} of ${status.objectCount} objects are healthy` : status.message
-  return { ...last, reason: status.reason, message: `${told}${sentence(away?.message ?? '')}`, next: away?.next ?? step ?? details }
+  const step = away?.next ?? nextStep(status.reason, place) ?? stepText('objects', place)
+  const counts = { healthy: status.healthyCount, total: status.objectCount }
+  const told = status.message === '' ? statusPart('healthy_objects', counts) : status.message
+  return { ...last, reason: status.reason, message: `${told}${sentence(away?.message ?? '')}`, next: step }
 }
 
+/** The step of a cluster that is away comes before any other. */
+const unless = <S extends Said>(away: Said | null, said: S): S => (away === null ? said : { ...said, next: away.next })
+type Said = Pick<State, 'reason' | 'message' | 'next'>
+
 /** ST24: a person has decided, and the cluster differs from Git because of it. */
-const keptState = (
-  { id }: Pick<Confirmation, 'id'>,
-  { by, why }: NonNullable<Confirmation['refused']>,
-  what: string,
-): Pick<State, 'reason' | 'message' | 'next'> => ({
-  reason: 'Kept',
-  message: `kept by ${by} (${why}): ${what}`,
-  next: `No action needed if it is intended; to keep the objects for good, restore the manifests or the targets. \`skerry confirm ${id}\` deletes them after all.`,
-})
+const keptState = ({ id }: Pick<Confirmation, 'id'>, { by, why }: NonNullable<Confirmation['refused']>, what: string): Said =>
+  placementSays('Kept', { by, why, what, confirmation: id })
 
 /** SU8. The agent's own word says whether it has taken the suspension. */
 function suspendedState(
@@ -145,21 +115,17 @@ function suspendedState(
   status: ServiceStatus | null,
   leaves: boolean,
   away: Pick<State, 'message'> | null,
-): Pick<State, 'reason' | 'message' | 'next'> {
-  const untold = status?.reason === 'Suspended' ? '' : '; the agent has not confirmed it yet'
-  const waits = leaves ? '; its removal waits' : ''
-  return {
-    reason: 'Suspended',
-    message: `${suspendedText(suspension, suspension)}${waits}${untold}${untold === '' ? '' : sentence(away?.message ?? '')}`,
-    next: `No action needed if the suspension is intended. Otherwise run \`skerry resume ${resumeFlags(suspension)}\`.`,
-  }
+): Said {
+  const ordered = orderedText(suspension)
+  if (status?.reason === 'Suspended') return placementSays(leaves ? 'Suspended.leaving' : 'Suspended', ordered)
+  const code = leaves ? 'Suspended.leaving_unconfirmed' : 'Suspended.unconfirmed'
+  return placementSays(code, { ...ordered, away: away?.message ?? '' })
 }
 
-/** RM1: the next step while a deletion of data waits for a person. */
-const confirmationStep = (confirmation: Confirmation | null, away: Pick<State, 'message'> | null): string =>
-  confirmation === null
-    ? `The confirmation is being sent to the cluster${sentence(away?.message ?? '')}.`
-    : `\`skerry confirm ${confirmation.id}\` shows the names and asks for confirmation; all other objects are deleted meanwhile.`
+const orderedText = (suspension: OrderedSuspension) => ({
+  suspension: suspendedText(suspension, suspension),
+  scope: resumeFlags(suspension),
+})
 
 const sentence = (text: string): string => (text === '' ? '' : `; ${text}`)
 
@@ -208,28 +174,19 @@ export function serviceStatusView(input: ServiceInput): ServiceView['status'] {
 function withSuspensions(state: State, suspensions: readonly OrderedSuspension[]): State {
   const everywhere = suspensions.find(({ cluster }) => cluster === null)
   if (everywhere !== undefined || suspensions.length === 0) return withSuspension(state, everywhere)
-  const clusters = suspensions.flatMap(({ cluster }) => cluster ?? [])
-  if (state.reason !== '') return { ...state, message: `suspended in ${nameList(clusters)}; ${state.message}` }
-  return {
-    ...state,
-    reason: 'PartlySuspended',
-    message: `suspended in ${nameList(clusters)}`,
-    next: 'No action needed if it is intended; see `skerry get suspensions`.',
-  }
+  const said = serviceSays('PartlySuspended', { clusters: nameList(suspensions.flatMap(({ cluster }) => cluster ?? [])) })
+  return state.reason === '' ? { ...state, ...said } : { ...state, message: suspendedAnd(said.message, state) }
 }
+
+const suspendedAnd = (suspension: string, { message }: State): string => statusPart('suspended_and', { suspension, message })
 
 /** SU8: what a person has to do besides keeps its reason; the suspension begins the message, which a narrow table cuts
  *  at its end. */
 function withSuspension(state: State, suspension: OrderedSuspension | undefined): State {
   if (suspension === undefined) return state
-  const message = suspendedText(suspension, suspension)
-  if (SAID_FIRST.has(state.reason)) return { ...state, message: `${message}; ${state.message}` }
-  return {
-    ...state,
-    reason: 'Suspended',
-    message,
-    next: `No action needed if the suspension is intended. Otherwise run \`skerry resume ${resumeFlags(suspension)}\`.`,
-  }
+  const ordered = orderedText(suspension)
+  if (SAID_FIRST.has(state.reason)) return { ...state, message: suspendedAnd(ordered.suspension, state) }
+  return { ...state, ...serviceSays('Suspended', ordered) }
 }
 const SAID_FIRST: ReadonlySet<string> = new Set([
   ...['WaitingForConfirmation', 'Deleting', 'RepositoryNotFound', 'RepositoryUnreadable', 'RepositoryNotRead', 'RenderFailed'],
@@ -238,172 +195,102 @@ const SAID_FIRST: ReadonlySet<string> = new Set([
 function serviceState(input: ServiceInput, question: Confirmation | undefined): State {
   const { id, render, repository, placements, remaining, deletingMs } = input
   const folded = foldSummary(placements)
-  const { project, service } = id
-  const describe = `\`skerry describe service ${service} -p ${project}\` shows each cluster.`
   if (question?.refused !== undefined && question.kind !== 'prune')
     return {
       ...folded,
       ...{ sync: 'OutOfSync', sinceMs: question.refused.atMs },
-      ...keptState(question, question.refused, `${question.why}: ${nameList(question.names)}`),
+      ...keptState(question, question.refused, statusPart('named', { why: question.why, names: nameList(question.names) })),
     }
   if (question !== undefined && question.kind !== 'prune') {
-    const what =
-      question.kind === 'remove_service'
-        ? 'its deletion'
-        : question.kind === 'release'
-          ? 'a new version of a render tool'
-          : 'leaving clusters'
+    const kind = question.kind === 'remove_service' || question.kind === 'release' ? question.kind : 'leaving'
+    const asked = { why: question.why, names: nameList(question.names), confirmation: question.id }
     return {
       ...folded,
       sync: 'OutOfSync',
       sinceMs: question.createdMs,
-      reason: 'WaitingForConfirmation',
-      message: `${what} waits for confirmation: ${question.why}: ${nameList(question.names)}`,
-      next: `\`skerry confirm ${question.id}\` shows the names and asks for confirmation. ${
-        question.kind === 'release'
-          ? 'Clusters keep their state until then.'
-          : question.kind === 'remove_service'
-            ? 'To undo the deletion, apply the service again.'
-            : 'To undo it, restore its targets or the labels of the clusters.'
-      }`,
+      ...serviceSays(`WaitingForConfirmation.${kind}`, asked),
     }
   }
   if (deletingMs !== null) {
-    const waits =
-      question === undefined
-        ? 'No action needed: it is removed when each cluster has reported the removal.'
-        : `\`skerry confirm ${question.id}\` shows the pending confirmation.`
-    return {
-      ...folded,
-      sync: 'OutOfSync',
-      sinceMs: deletingMs,
-      reason: 'Deleting',
-      message:
-        remaining.length === 0
-          ? 'the removal is almost complete'
-          : `${count(remaining.length, 'cluster')} still ${remaining.length === 1 ? 'has' : 'have'} it: ${nameList(remaining)}`,
-      next: `${waits} ${describe}`,
-    }
+    const left = { ...id, count: remaining.length, clusters: nameList(remaining) }
+    const said =
+      question === undefined ? serviceSays('Deleting', left) : serviceSays('Deleting.question', { ...left, confirmation: question.id })
+    return { ...folded, sync: 'OutOfSync', sinceMs: deletingMs, ...said }
   }
   if (repository.state === null) {
-    return {
-      ...folded,
-      sync: 'OutOfSync',
-      reason: 'RepositoryNotFound',
-      message: `${missingRepository(input)}; ${keptText(render.digest, render.error)}`,
-      next: 'Create it with `skerry apply -f`, or correct spec.source.repository.',
-    }
+    const kept = keptText(render.digest, render.error)
+    return { ...folded, sync: 'OutOfSync', ...serviceSays('RepositoryNotFound', { missing: missingRepository(input), kept }) }
   }
   if (render.error !== null) {
-    return { ...folded, sync: 'OutOfSync', ...errorState('RenderFailed', render.error, keptText(render.digest, render.error)) }
+    const failed = { ...errorWords(render.error), kept: keptText(render.digest, render.error) }
+    return { ...folded, sync: 'OutOfSync', sinceMs: render.error.sinceMs, ...serviceSays('RenderFailed', failed) }
   }
   if (repository.state.error !== null && render.commit === null)
     return { ...folded, ...unreadable(repository.name, repository.state.error, repository.isOneOfMany) }
   const isPlaced = placements.counts.length > 0
   if (repository.state.commit === null && repository.state.error === null && render.commit === null)
-    return { ...folded, sync: 'OutOfSync', ...neverRead(repository.name, project) }
+    return { ...folded, sync: 'OutOfSync', ...serviceSays('RepositoryNotRead', { repository: repository.name, project: id.project }) }
   if (render.generation < input.generation || (render.commit === null && isPlaced)) {
-    return { ...folded, sync: 'OutOfSync', reason: 'Rendering', message: 'not rendered yet', next: RENDERING }
+    return { ...folded, sync: 'OutOfSync', ...serviceSays('Rendering') }
   }
   if (!isPlaced) return { ...folded, ...placedNowhere(input) }
   if (repository.state.error !== null && isFine(folded))
     return { ...folded, ...unreadable(repository.name, repository.state.error, repository.isOneOfMany) }
-  return isFine(folded) ? folded : { ...folded, next: folded.next === '' ? describe : `${folded.next} ${describe}` }
+  if (isFine(folded)) return folded
+  const describe = stepText('service', id)
+  return { ...folded, next: folded.next === '' ? describe : `${folded.next} ${describe}` }
 }
-
-const RENDERING = 'No action needed: it is being rendered.'
-
-const neverRead = (repository: string, project: string) => ({
-  reason: 'RepositoryNotRead',
-  message: `repository ${repository} has not been read yet`,
-  next: `\`skerry describe repository ${repository} -p ${project}\` shows the time of the next read.`,
-})
 
 /** As the render found it, with the name that was probably meant. */
 function missingRepository({ id, repository, render }: ServiceInput): string {
   const { code, message = '' } = render.error ?? {}
-  const plain = `repository ${repository.name} does not exist in project ${id.project}`
-  return code === 'repository_missing' ? message : plain
+  return code === 'repository_missing' ? message : statusPart('repository_missing', { repository: repository.name, project: id.project })
 }
 
 function placedNowhere({ id, render, waiting, leftOut = 0 }: ServiceInput): Omit<State, 'sinceMs'> {
   const { young = [], others = [] } = waiting ?? {}
   if (young.length > 0) {
-    const many = young.length > 1
-    const who = `${many ? 'clusters' : 'cluster'} ${nameList(young)} just joined and ${many ? 'have' : 'has'} not reported the served kinds yet`
-    const message = `${who}; the render follows within 60 s`
-    return {
-      sync: 'OutOfSync',
-      health: 'Unknown',
-      reason: 'WaitingForFacts',
-      message,
-      next: 'No action needed: it continues automatically.',
-    }
+    const said = serviceSays('WaitingForFacts', { count: young.length, clusters: nameList(young) })
+    return { sync: 'OutOfSync', health: 'Unknown', ...said }
   }
-  if (others.length > 0) {
-    const message = `not rendered for ${nameList(others)} yet`
-    return { sync: 'OutOfSync', health: 'Unknown', reason: 'Rendering', message, next: RENDERING }
-  }
-  if (leftOut > 0) {
-    const message = `project ${id.project} has no destination for ${leftOut} ${leftOut === 1 ? 'cluster' : 'clusters'} that spec.targets matches`
-    const next = `Give the clusters labels that a destination selects, or add one: \`skerry describe project ${id.project}\` shows them.`
-    return { sync: 'Synced', health: 'Healthy', reason: 'NoDestination', message, next }
-  }
-  const doubts = doubtsText(render)
-  return {
-    ...{ sync: 'Synced', health: 'Healthy', reason: 'NoTargets' },
-    message: `spec.targets matches no cluster${doubts}`,
-    next: `Compare spec.targets with \`skerry get clusters -o wide\`, which shows their labels.${doubts === '' ? '' : ` \`skerry render ${id.service} -p ${id.project}\` shows the missing values.`}`,
-  }
-}
-
-/** RD10: the warnings of a service that was rendered for no cluster. */
-function doubtsText({ commit, release }: RenderState): string {
-  const doubts = (release?.warnings ?? []).filter(mayNeedCluster)
-  if (doubts.length > 0) return `, and without one it does not render${problemsText(doubts)}`
-  return commit === null ? ', and without one it cannot be rendered' : ''
+  if (others.length > 0)
+    return { sync: 'OutOfSync', health: 'Unknown', ...serviceSays('Rendering.clusters', { clusters: nameList(others) }) }
+  const nothing = { sync: 'Synced', health: 'Healthy' } as const
+  if (leftOut > 0) return { ...nothing, ...serviceSays('NoDestination', { project: id.project, count: leftOut }) }
+  const doubts = (render.release?.warnings ?? []).filter(mayNeedCluster)
+  if (doubts.length > 0) return { ...nothing, ...serviceSays('NoTargets.doubts', { ...id, problems: problemsText(doubts) }) }
+  return { ...nothing, ...(render.commit === null ? serviceSays('NoTargets.unrendered', id) : serviceSays('NoTargets')) }
 }
 
 /** With several repositories, the message names the one. */
-function unreadable(name: string, error: StoredError, isOneOfMany = false): ReturnType<typeof errorState> {
-  const state = errorState('RepositoryUnreadable', error)
-  return isOneOfMany ? { ...state, message: `repository ${name}: ${state.message}` } : state
+function unreadable(repository: string, error: StoredError, isOneOfMany = false): Said & Pick<State, 'sinceMs'> {
+  const code = isOneOfMany ? 'RepositoryUnreadable.one_of_many' : 'RepositoryUnreadable'
+  return { ...serviceSays(code, { repository, ...errorWords(error) }), sinceMs: error.sinceMs }
 }
 
 function problemsText([first, ...more]: readonly Problem[]): string {
   if (first === undefined) return ''
   const place = first.path === '' ? '' : `${first.path}: `
-  return `: ${place}${first.message}${more.length === 0 ? '' : ` (and ${count(more.length, 'more problem')})`}`
+  return `: ${place}${first.message}${more.length === 0 ? '' : ` ${statusPart('more_problems', { count: more.length })}`}`
 }
 
 /** A stored error in a person's words: the first problems with file and line, and the remedy of its code. */
-function errorState(reason: string, error: StoredError, kept?: string): Pick<State, 'reason' | 'message' | 'next' | 'sinceMs'> {
-  const where = problemsText(error.problems)
-  return {
-    reason,
-    message: `${error.message}${where}${failedAtText(error)}${kept === undefined ? '' : `; ${kept}`}`,
-    next: error.remedy ?? (isErrorCode(error.code) ? ERRORS[error.code].remedy : 'Correct it and push again.'),
-    sinceMs: error.sinceMs,
-  }
-}
+const errorWords = (error: StoredError): { failure: string; remedy: string } => ({
+  failure: `${error.message}${problemsText(error.problems)}${failedAtText(error)}`,
+  remedy: remedyText(error),
+})
 
 /** But for the looks at it, which the store does not hold. */
 type RepositoryStatus = Omit<RepositoryView['status'], 'lastReadMs' | 'nextReadMs'>
 
 export function repositoryStatusView({ commit, tag, fetchedMs, error }: RepositoryState): RepositoryStatus {
   const base = { commit, tag, fetchedMs, problems: error?.problems ?? [] }
-  if (error !== null) return { ...base, ready: false, ...errorState(codeReason(error.code), error) }
-  if (commit === null) {
-    return {
-      ...base,
-      ready: false,
-      reason: 'NotFetched',
-      message: 'not read yet',
-      next: 'No action needed: it is being fetched.',
-      sinceMs: null,
-    }
+  if (error !== null) {
+    const { failure, remedy } = errorWords(error)
+    return { ...base, ready: false, reason: codeReason(error.code), message: failure, next: remedy, sinceMs: error.sinceMs }
   }
-  return { ...base, ready: true, reason: 'Fetched', message: '', next: '', sinceMs: fetchedMs }
+  if (commit === null) return { ...base, ready: false, ...repositorySays('NotFetched'), sinceMs: null }
+  return { ...base, ready: true, ...repositorySays('Fetched'), sinceMs: fetchedMs }
 }
 
 /** `git_unreachable` → `GitUnreachable`. */
@@ -455,15 +342,14 @@ export function clusterStatusView({
   // The server knows its own orders better than an older report.
   const problem = base.problems.find(({ code }) => code !== 'suspended')
   if (restoreSinceMs !== null) {
-    const { cause, remedy } = ERRORS.restore_pending
-    return { ...base, ...folded, sync: 'Unknown', reason: 'RestorePending', message: cause, next: remedy, sinceMs: restoreSinceMs }
+    return { ...base, ...folded, sync: 'Unknown', ...clusterSays('RestorePending', ERRORS.restore_pending), sinceMs: restoreSinceMs }
   }
   if (away !== null && liveness.word !== 'Offline') return { ...base, ...folded, ...away, sinceMs: liveness.lastSeenMs ?? cluster.joinedMs }
   // A hold may have ended since without a report.
   if (problem !== undefined && (away === null || problem.code !== 'held')) {
     const reason = codeReason(problem.code)
     const step = nextStep(reason, { project: '', service: '', cluster: cluster.name })
-    const remedy = isErrorCode(problem.code) ? ERRORS[problem.code].remedy : (step ?? 'Run `skerry-agent status` in the cluster.')
+    const remedy = isErrorCode(problem.code) ? ERRORS[problem.code].remedy : (step ?? stepText('agent'))
     return { ...base, ...folded, reason, message: problem.message, next: remedy, sinceMs: problem.sinceMs }
   }
   if (away !== null) return { ...base, ...folded, ...away, sinceMs: liveness.lastSeenMs }
@@ -473,11 +359,11 @@ export function clusterStatusView({
 
 const behindProblem = ({ sinceMs, error }: { sinceMs: number; error: string }): ClusterView['status']['problems'][number] => ({
   code: 'shard_behind',
-  message: `the server cannot write new revisions to the shard file of this cluster: ${error}; retrying`,
+  message: statusPart('shard_behind', { failure: error }),
   sinceMs,
 })
 
-const NOTHING_PLACED = { sync: 'Synced', health: 'Healthy', reason: 'NoServices', message: 'no service is placed here' } as const
+const NOTHING_PLACED = { sync: 'Synced', health: 'Healthy', ...clusterSays('NoServices') } as const
 
 export interface ObjectInput {
   cluster: Pick<ClusterRecord, 'name'>
@@ -493,8 +379,6 @@ export function objectView({ cluster, liveness, id, ref, status, drift }: Object
   const kind = ref.group === '' ? ref.kind : `${ref.kind}.${ref.group}`
   const away = absence(cluster.name, liveness)
   const step = nextStep(status.reason, { ...id, cluster: cluster.name })
-  const next = isFine(status)
-    ? ''
-    : (away?.next ?? step ?? `In the cluster: \`kubectl describe ${kind.toLowerCase()} ${ref.name}${place}\`.`)
+  const next = isFine(status) ? '' : (away?.next ?? step ?? stepText('object', { object: `${kind.toLowerCase()} ${ref.name}${place}` }))
   return { ...id, cluster: cluster.name, liveness, ...ref, ...status, next, drift }
 }

@@ -8,6 +8,7 @@ import type { Liveness, PlacementView, State } from '../../shared/model/views.ts
 import { isErrorCode } from '../../shared/runtime/error.ts'
 import { ERRORS } from '../../shared/runtime/error-table.ts'
 import { type ServiceId, serviceKey } from '../../shared/runtime/ids.ts'
+import { placementSays, statusPart, stepText } from '../messages/status-messages.ts'
 import { isFine, nameList, type PlacementsSummary, severity } from './placements-summary.ts'
 import type { FailingClusters, StoredError } from './records.ts'
 import { isTarget } from './targeting.ts'
@@ -93,13 +94,12 @@ export const failedAtText = ({ at }: Pick<StoredError, 'at'>): string =>
 const COMMIT_LENGTH = 12
 
 export function keptText(digest: string | null, error: Pick<StoredError, 'failing'> | null): string {
-  if (digest === null) return 'no revision is published yet'
+  if (digest === null) return statusPart('no_revision')
   const groups = error?.failing ?? []
   const without = groups.flatMap((group) => group.without)
-  if (without.length === 0) return 'the last good revision stays active'
-  const names = nameList(without, without.length + groups.reduce((sum, { moreWithout }) => sum + moreWithout, 0))
-  const others = groups.some(({ keeping }) => keeping.length > 0) ? ', the others keep their last good revision' : ''
-  return `no revision is published in ${names} yet${others}`
+  if (without.length === 0) return statusPart('last_revision')
+  const clusters = nameList(without, without.length + groups.reduce((sum, { moreWithout }) => sum + moreWithout, 0))
+  return statusPart(groups.some(({ keeping }) => keeping.length > 0) ? 'no_revision_in_some' : 'no_revision_in', { clusters })
 }
 
 export function unrenderedState(
@@ -108,13 +108,13 @@ export function unrenderedState(
   sinceMs: number | null,
 ): Omit<State, 'sync' | 'health'> {
   const where = problem === undefined ? '' : `: ${problem.path === '' ? '' : `${problem.path}: `}${problem.message}`
-  return {
-    reason: 'RenderFailed',
-    message: `it cannot be rendered for this cluster: ${message}${where}; ${holds ? 'the last good revision stays active' : 'nothing is published here yet'}`,
-    next: remedy ?? (isErrorCode(code) ? ERRORS[code].remedy : 'Correct it and push again.'),
-    sinceMs,
-  }
+  const failed = { failure: `${message}${where}`, remedy: remedyText({ code, remedy }) }
+  return { ...placementSays(holds ? 'RenderFailed.kept' : 'RenderFailed.nothing', failed), sinceMs }
 }
+
+/** The remedy of an error, or of its code. */
+export const remedyText = ({ code, remedy }: { code: string; remedy?: string | undefined }): string =>
+  remedy ?? (isErrorCode(code) ? ERRORS[code].remedy : stepText('error'))
 
 /** In the place of a placement, where there is none. */
 export const unrenderedPlacement = (
