@@ -14,9 +14,11 @@ import { type MetricTable, PROCESS_METRICS } from '../../shared/adapters/metrics
 import { ERRORS } from '../../shared/runtime/error-table.ts'
 import { envName, flagName, type OptionTable } from '../../shared/runtime/options.ts'
 import { LITERAL_FUNCTIONS, SQL_FUNCTIONS } from '../../shared/sql/dialect.ts'
-import { messageTables, reasonsPage } from './agent-messages.ts'
+import { AGENT_CATALOGUE } from './agent-messages.ts'
 import { cell, code, table } from './markdown.ts'
+import { messageTables, reasonsPage } from './messages.ts'
 import { helpOf, PROGRAMS } from './programs.ts'
+import { SERVER_CATALOGUE } from './server-messages.ts'
 import { SIZES } from './sizes.ts'
 
 const ROOT = join(import.meta.dir, '../..')
@@ -187,7 +189,19 @@ const agentMessages = (): Page =>
     'The texts that the agent gives to people, with {name} in place of an argument. A next step follows its text after a\n' +
       'semicolon. The part of a code before its dot is the [reason](reasons.md), the state or the error code; the part\n' +
       'after it tells texts of one reason apart. Texts may change; reasons, states and error codes do not.',
-    messageTables(),
+    messageTables(AGENT_CATALOGUE),
+  )
+
+const serverMessages = (): Page =>
+  page(
+    'server-messages',
+    'Messages of the server',
+    'The texts of statuses and Events that the server itself gives to people, with {name} in place of an argument. The\n' +
+      'next step of a status is a field of its own; that of an Event follows its text after a semicolon. The part of a\n' +
+      'code before its dot is the [reason](reasons.md); the part after it tells texts of one reason apart. Texts may\n' +
+      'change; reasons do not. [Errors](errors.md) have their own page, as have the [messages of the\n' +
+      'agent](agent-messages.md), which the server shows as they are.',
+    messageTables(SERVER_CATALOGUE),
   )
 
 export const referencePages = (): Page[] => [
@@ -200,5 +214,6 @@ export const referencePages = (): Page[] => [
   views(),
   causes(),
   agentMessages(),
+  serverMessages(),
   reasonsPage(ROOT),
 ]

@@ -9,11 +9,11 @@ import { questionRefusal } from '../../agent/messages/question-messages.ts'
 import { servicePart, serviceText } from '../../agent/messages/service-messages.ts'
 import { sitePart } from '../../agent/messages/site-messages.ts'
 import { SOPS_KEYS_LABEL, SOPS_KEYS_NAMESPACE, SOPS_PROJECTS_ANNOTATION } from '../../agent/sops/site-keys.ts'
-import { CATALOGUE } from '../../scripts/docs-pages/agent-messages.ts'
+import { AGENT_CATALOGUE } from '../../scripts/docs-pages/agent-messages.ts'
 import { andMore, objectCount, reasonOf, textsOf, wordsOf } from '../../shared/runtime/messages.ts'
 
 const MARK = new Proxy({}, { get: () => '…' })
-const entries = Object.entries(CATALOGUE).flatMap(([title, table]) =>
+const entries = Object.entries(AGENT_CATALOGUE).flatMap(([title, table]) =>
   Object.entries(table).map(([code, { text, next }]) => ({
     ...{ title, code, text: wordsOf(text, MARK) },
     next: next === undefined ? null : wordsOf(next, MARK),
