@@ -65,8 +65,14 @@ const isOwnText = (call: { path: string; text: string }): boolean =>
 
 const server = productFiles.filter(({ path }) => path.startsWith('server/') && !path.startsWith('server/messages/'))
 
-/** Files that give the statuses of the server. Problems of fields and renders, and AppErrors, have own texts. */
-const STATUS_FILES = ['liveness', 'next-steps', 'placements-summary', 'status-view', 'unrendered'].map((name) => `server/fleet/${name}.ts`)
+/** Files that give the statuses of the server, and the reasons of its confirmations. Problems of fields and renders
+ *  have own texts, as AppErrors have. */
+const STATUS_FILES = [
+  ...['guard', 'liveness', 'next-steps', 'placements-summary', 'plan-service', 'status-view', 'unrendered'].map(
+    (name) => `server/fleet/${name}.ts`,
+  ),
+  ...['carry-out', 'pending-release', 'release-events', 'repository-pass'].map((name) => `server/ingest/${name}.ts`),
+]
 
 test('statuses of the server take their texts from server/messages', () => {
   const files = server.filter(({ path }) => STATUS_FILES.includes(path))

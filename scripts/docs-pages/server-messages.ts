@@ -1,5 +1,6 @@
 // The catalogue of the server, for its page.
 import { NEWS, WARNINGS } from '../../server/messages/event-messages.ts'
+import { QUESTIONS } from '../../server/messages/question-messages.ts'
 import { CLUSTER, PLACEMENT, REPORTED_STEPS, REPOSITORY, SERVICE, STATUS_PARTS, STEPS } from '../../server/messages/status-messages.ts'
 import type { Table } from '../../shared/runtime/messages.ts'
 
@@ -12,6 +13,7 @@ export const SERVER_CATALOGUE: Readonly<Record<string, Table>> = {
   'Parts of statuses': STATUS_PARTS,
   'Next steps for reasons of the agent': REPORTED_STEPS,
   'Other next steps': STEPS,
+  'Reasons of confirmations and removals': QUESTIONS,
   'Events of type Normal': NEWS,
   'Events of type Warning': WARNINGS,
 }

@@ -17,6 +17,7 @@ import type { ClusterRecord, DesiredService } from '../fleet/records.ts'
 import { compareObjects, fromDigest, NOTHING, type RevisionObjects, waitsForSync } from '../fleet/sync-plan.ts'
 import type { Ingest } from '../ingest/ingest-port.ts'
 import { news } from '../messages/event-messages.ts'
+import { questionText } from '../messages/question-messages.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { Store } from '../store/store.ts'
 
@@ -76,7 +77,7 @@ export async function allowSync(deps: SyncActionsDeps, id: ServiceId, request: S
   if (names.length === 0) return { digest, commit, clusters: [], already: chosen.length }
   const subject = `sync/${id.project}/${id.service}/${sha256Hex([digest, ...names].join(' ')).slice(0, 32)}`
   const createdMs = clock.nowMs()
-  const why = 'a person asked for it'
+  const why = questionText('sync')
   const asked = { kind: 'sync', subject, ...id, cluster: null, token: digest, names, why, createdMs } as const
   const { id: confirmationId } = await store.openConfirmation(asked)
   await store.confirm(confirmationId, by, createdMs)

@@ -1,5 +1,6 @@
 // The server's guard: which removals may go out at once and which wait for a person. Small numbers may always; a wrong
 // selector or a wrong delete must not empty a fleet. The agent has a guard of its own for the objects of a service.
+import { questionText } from '../messages/question-messages.ts'
 
 /** TG3: never too many. */
 export const REMOVALS_SMALL = 5
@@ -42,15 +43,14 @@ export function guardRemovals({
   targets,
 }: Removals): GuardVerdict {
   if (leaving === 0) return { kind: 'pass' }
-  const of = `${leaving} of ${holders} ${holders === 1 ? 'cluster' : 'clusters'}`
-  const before = ordered === 0 ? '' : `, in addition to ${ordered} from which it is being removed`
-  const what = cause === 'service_deleted' ? `deleting it removes it from ${of}` : `it would be removed from ${of}${before}`
+  const leavingCode = ordered === 0 ? 'leaving' : 'leaving_more'
+  const what = questionText(cause === 'service_deleted' ? 'deleting' : leavingCode, { leaving, holders, ordered })
   const all = leaving + ordered
-  if (protect) return { kind: 'wait', why: `the service is protected, and ${what}` }
-  if (leftOut > 0) return { kind: 'wait', why: `its project has no destination for ${leftOut} of its clusters, and ${what}` }
+  if (protect) return { kind: 'wait', why: questionText('protected', { what }) }
+  if (leftOut > 0) return { kind: 'wait', why: questionText('no_destination', { what, count: leftOut }) }
   if (all > REMOVALS_SMALL && all * 100 > (holders + ordered) * REMOVALS_PERCENT_MAX)
-    return { kind: 'wait', why: `${what}: more than ${REMOVALS_SMALL} clusters and more than ${REMOVALS_PERCENT_MAX} % of them` }
+    return { kind: 'wait', why: questionText('too_many', { what, most: REMOVALS_SMALL, percent: REMOVALS_PERCENT_MAX }) }
   if (cause === 'left_targets' && targets === 0 && leftByNewTargets > 0)
-    return { kind: 'wait', why: `the changed targets no longer match any cluster, and ${what}` }
+    return { kind: 'wait', why: questionText('no_target_left', { what }) }
   return { kind: 'pass' }
 }

@@ -8,6 +8,7 @@ import type { ServiceSpec } from '../../shared/model/resources.ts'
 import type { ClusterId, ServiceId } from '../../shared/runtime/ids.ts'
 import { atOnce, inSteps, type Pace, paced, type Steps } from '../../shared/runtime/pace.ts'
 import { withTrace } from '../../shared/runtime/trace-id.ts'
+import { questionText } from '../messages/question-messages.ts'
 import { type GuardVerdict, guardRemovals } from './guard.ts'
 import type { Handover } from './handover.ts'
 import { isDestination, type NamedProject } from './project-rules.ts'
@@ -241,7 +242,7 @@ function decideRemovals(
     targets,
   })
   const frozen = input.render === null && !deleting
-  const why = deleting ? 'the service was deleted' : 'the cluster left the targets of the service'
+  const why = questionText(deleting ? 'service_deleted' : 'left_targets')
   const names = leaving.map(({ cluster }) => cluster.name)
   const held = confirmations.get(subject)
   // Earlier orders were carried out meanwhile. Asking goes on, or the next clusters would leave without a question.
@@ -253,7 +254,7 @@ function decideRemovals(
   const token = sha256Hex(canonicalJson([kind, input.spec.deletionPolicy, ...names])).slice(0, 32)
   if (held?.token === token && held.confirmedMs !== null) {
     plan.close.push(subject)
-    return { kind: 'go', by: held.confirmedBy ?? 'unknown', why: `${why}; confirmed` }
+    return { kind: 'go', by: held.confirmedBy ?? 'unknown', why: questionText('confirmed', { why }) }
   }
   // Asked once: the numbers in its reason may age, the names may not.
   if (held?.token !== token)

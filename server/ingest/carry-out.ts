@@ -13,6 +13,7 @@ import { nameList } from '../fleet/placements-summary.ts'
 import type { PlanInput, PlannedPublish, ServicePlan } from '../fleet/plan-service.ts'
 import type { DesiredService, StoredResource } from '../fleet/records.ts'
 import { news, warning } from '../messages/event-messages.ts'
+import { questionText } from '../messages/question-messages.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import { readDependents } from '../store/service-dependencies.ts'
 import type { Store } from '../store/store.ts'
@@ -62,7 +63,7 @@ export async function carryOut(
   const nowMs = clock.nowMs()
   const events = await publishPlanned(deps, input, plan.publishes, rendered, nowMs)
   for (const planned of plan.open) {
-    const dependents = planned.why.includes(DEPENDENTS) ? [] : await readDependents(store, id) // a question that is asked of fewer keeps its reason
+    const dependents = planned.why.includes(questionText('dependents', { services: '' })) ? [] : await readDependents(store, id) // a question that is asked of fewer keeps its reason
     const why = `${planned.why}${dependentsText(dependents)}`
     const opened = await store.openConfirmation({ ...planned, why, createdMs: nowMs })
     events.push(fleetEvent(nowMs, warning('ConfirmationNeeded', { why: opened.why, confirmation: opened.id }), { service: id }))
@@ -82,10 +83,9 @@ export async function carryOut(
   else if (events.length > 0) await store.appendEvents(events)
 }
 
-const DEPENDENTS = '; its dependents stay unchanged and start no new revision without it: '
 /** DE4: names the services that depend on the removed one. */
 const dependentsText = (services: readonly ServiceId[]): string =>
-  services.length === 0 ? '' : `${DEPENDENTS}${nameList(services.map(serviceKey))}`
+  services.length === 0 ? '' : questionText('dependents', { services: nameList(services.map(serviceKey)) })
 
 /** One yes may be for ten thousand clusters: questions that are closed together share commits. */
 const CLOSED_A_TIME = 64

@@ -9,6 +9,7 @@ import { decodeRenderedSet } from '../desired/rendered-set.ts'
 import { type PlannedConfirmation, releaseSubject } from '../fleet/plan-service.ts'
 import type { Confirmation, DesiredService, RenderState } from '../fleet/records.ts'
 import type { TargetCluster } from '../fleet/targeting.ts'
+import { questionText } from '../messages/question-messages.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { Rendering } from './render/rendering.ts'
 import type { ServiceRenderer } from './render/service-render.ts'
@@ -57,10 +58,14 @@ export async function judgeRelease(deps: PendingReleaseDeps, release: JudgedRele
   const token = sha256Hex(canonicalJson([moved, [...change.digests].sort()])).slice(0, 32)
   if (held?.token === token && held.confirmedMs !== null) return accepted
   const names = [...change.objects].sort()
-  const more = names.length - NAMES_MAX
-  const objects = `${names.length} object${names.length === 1 ? '' : 's'}`
-  const alsoSpec = generation === before.generation ? '' : ', and its spec was changed as well'
-  const why = `${moved.join(', ')}: ${base === rendering ? 'it renders' : `commit ${before.commit?.slice(0, 12) ?? ''} renders`} to something else in ${change.clusters} of ${current.filter(isHeld).length} clusters, ${objects} in all${more > 0 ? ` (the first ${NAMES_MAX} are named)` : ''}${alsoSpec}; nothing of the service is published meanwhile, new commits wait, too`
+  const asked = {
+    tools: moved.join(', '),
+    ...{ clusters: change.clusters, holders: current.filter(isHeld).length },
+    ...{ objects: names.length, named: Math.min(names.length, NAMES_MAX) },
+    isSpecChanged: generation !== before.generation,
+  }
+  const commit = before.commit?.slice(0, 12) ?? ''
+  const why = base === rendering ? questionText('release', asked) : questionText('release_of', { ...asked, commit })
   const about = { kind: 'release', subject: releaseSubject(id), ...id, cluster: null } as const
   return { question: { ...about, token, names: names.slice(0, NAMES_MAX), why }, noted: rendering }
 }

@@ -313,6 +313,8 @@ export const STATUS_PARTS = {
     text: ({ failure }: { failure: string }) => `the server cannot write new revisions to the shard file of this cluster: ${failure}`,
     next: 'retrying',
   },
+  // AZ4: in the place of a message, in answers to SQL queries.
+  hidden: { text: 'hidden: the message may name a service that you may not read' },
   // The first of the placements that are so, for a service with several.
   alike_of: { text: ({ alike, all, first }: Counted) => `${alike} of ${all}, first ${first}` },
   failed_of: { text: ({ alike, all, first }: Counted) => `${alike} of ${all} cannot be rendered, first ${first}` },

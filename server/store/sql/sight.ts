@@ -3,6 +3,7 @@
 import { matchesSelector } from '../../../shared/model/labels.ts'
 import { quoteText } from '../../../shared/sql/dialect.ts'
 import { isEverywhere, type Place, type Scope, withoutClusters } from '../../fleet/rights.ts'
+import { statusPart } from '../../messages/status-messages.ts'
 
 /** Where the caller may read each kind. */
 export interface SqlScopes {
@@ -33,7 +34,7 @@ export interface Sight {
 }
 
 const ALL = '1 = 1'
-const HIDDEN_MESSAGE = 'hidden: the message may name a service that you may not read'
+const HIDDEN_MESSAGE = statusPart('hidden')
 const NONE = '1 = 0'
 
 /** `clusters`: all of the fleet, where a scope has a selector. */
