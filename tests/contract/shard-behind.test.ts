@@ -44,7 +44,7 @@ test('CU7 a shard file that takes nothing stops no pass, event, confirmation or 
   isBroken = true
   await kit.push({ 'shop/a.yaml': configMap('a', '2') })
   expect([await kit.pull(good), await kit.pull(bad)]).toEqual([['object/default/shop//ConfigMap/shop/a', 'service/default/shop'], []])
-  expect((await kit.events()).filter((event) => event.startsWith('RevisionPublished: 1 object of'))).toHaveLength(3)
+  expect((await kit.events()).filter((event) => event.startsWith('RevisionPublished: 1 '))).toHaveLength(3)
 
   const deleted = await kit.actions.deleteService(SHOP, 'ann')
   expect(deleted).toEqual({ kind: 'removing', clusters: ['cluster-1', expect.any(String)] })

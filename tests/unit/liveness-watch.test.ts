@@ -38,9 +38,9 @@ async function watch(script: ReadonlyArray<Record<string, number>>): Promise<str
 test('a cluster that goes offline and comes back is told of once each way, with how long it was away', async () => {
   const away = { a: 3 * DAY_MS + 4 * 3_600_000, b: 1_000 }
   expect(await watch([away, away, { a: 1_000, b: within + 1 }, { a: 1_000, b: within + 20_001 }, { a: 1_000, b: 0 }])).toEqual([
-    'ClusterOnline a: back after 3 d 4 h',
+    naming('ClusterOnline a:', '3 d 4 h'),
     naming('ClusterOffline b:', '2 min'),
-    'ClusterOnline b: back after 3 min',
+    naming('ClusterOnline b:', '3 min'),
   ])
 })
 

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { releaseSubject } from '../../server/fleet/plan-service.ts'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
 import { runTestCli } from '../support/cli-run.ts'
+import { naming } from '../support/naming.ts'
 import { joinCluster } from '../support/store-fixtures.ts'
 
 let admin: TestAdmin
@@ -47,8 +48,7 @@ test('RL3 the question about a new version of a tool says what it is about, and 
   const { id } = await admin.store.openConfirmation({ ...asked, names: [...asked.names], why: 'helm 4.1.0 → 4.2.0: …', createdMs: 1 })
   expect(await cli('confirm')).toContain('The new version of the tool changes these objects (1):\n  ConfigMap shop/a\n')
   const out = await cli('describe service web')
-  expect(out).toContain('a new version of a render tool waits for confirmation: helm 4.1.0 → 4.2.0')
-  expect(out).toContain(`skerry confirm ${id}`)
+  expect(out).toEqual(naming('WaitingForConfirmation', 'helm 4.1.0 → 4.2.0', `skerry confirm ${id}`))
 })
 
 test('FA1 describe cluster says what it serves', async () => {

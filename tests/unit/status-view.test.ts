@@ -351,8 +351,8 @@ describe('a service', () => {
 test('AP11 FA6 who waits for the facts of a cluster reads for which, and how long at most', () => {
   const waiting = (...young: string[]) =>
     serviceStatusView(service({ placements: inClusters(), waiting: { young, others: young } })).message
-  expect(waiting('oslo')).toEqual(naming('cluster oslo', '60 s'))
-  expect(waiting('oslo', 'bergen')).toEqual(naming('clusters bergen, oslo', '60 s'))
+  expect(waiting('oslo')).toEqual(naming('oslo', '60 s'))
+  expect(waiting('oslo', 'bergen')).toEqual(naming('bergen, oslo', '60 s'))
 })
 
 test('AP11 what was rendered for nobody and has no cluster has no commit, and says why', () => {

@@ -110,5 +110,5 @@ test('SU8 services, clusters and their descriptions say who suspended them and w
   await admin.store.setRepositoryState('default', 'apps', { commit: 'c0ffee', fetchedMs: 1, tag: null, error })
   expect((await cli('get', 'services')).out).toMatch(/^cache .* RepositoryUnreadable,Suspended$/m)
   expect((await status('service', 'cache')).message).toMatch(/^suspended by admin/)
-  expect((await cli('events')).out).toContain('default/web suspended by admin: whole')
+  expect((await cli('events')).out).toEqual(naming('Suspended', 'default/web', 'admin', 'whole'))
 })
