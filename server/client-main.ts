@@ -38,6 +38,7 @@ process.exitCode = await runCli({
     ...{ argv: process.argv.slice(2), env, fetch, clock: systemClock, openBrowser, run: runProgramOf },
     ...{ stdin: process.stdin, stdout: process.stdout, stderr: process.stderr },
     isTty: process.stdout.isTTY && process.stdin.isTTY,
+    columns: process.stdout.columns,
     get signal() {
       return readerGone(1)
     },

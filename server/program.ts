@@ -56,6 +56,7 @@ export const runProgram = (): Promise<number> =>
       stderr: process.stderr,
       fetch,
       isTty: process.stdout.isTTY && process.stdin.isTTY,
+      columns: process.stdout.columns,
       clock: systemClock,
       openBrowser,
       run: runProgramOf,

@@ -27,8 +27,9 @@ export interface PrintOptions {
   headers?: boolean
 }
 
-export const wideStyle = (output: Output): Pick<TableStyle, 'wide' | 'fit'> =>
-  output === 'wide' ? { wide: true, fit: WIDE_COLUMNS } : { wide: false }
+/** CL22: as wide as the terminal, and at least as wide as the rule says. */
+export const wideStyle = (output: Output, { columns = 0 }: Pick<CliIo, 'columns'>): Pick<TableStyle, 'wide' | 'fit'> =>
+  output === 'wide' ? { wide: true, fit: Math.max(WIDE_COLUMNS, columns) } : { wide: false }
 
 export const usesColour = ({ isTty, env }: CliIo): boolean => isTty && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb'
 
@@ -45,7 +46,7 @@ export function printItems<T>(
   else if (items.length === 0) io.stderr.write(`${what.none}\n`)
   else {
     const columns = customColumns<T>(output) ?? what.columns
-    io.stdout.write(renderTable(columns, items, { ...wideStyle(output), headers, colours: usesColour(io) }))
+    io.stdout.write(renderTable(columns, items, { ...wideStyle(output, io), headers, colours: usesColour(io) }))
   }
 }
 

@@ -80,6 +80,7 @@ export async function get(context: Context, kindText: string, nameText: string |
   const { cluster, service, limit, chunkSize } = options
   refuseUnused(kind, options)
   const sortPath = options.sortBy !== undefined && isPath(options.sortBy) ? options.sortBy : null
+  const noneText = (scope: string): string => `no ${kind}${scope}${scope !== '' && scope === where ? '; -A lists those of all projects' : ''}`
   const inOrder = <T>(items: T[]): T[] => (sortPath === null ? items : sortedBy(items, sortPath))
   const filter = filterQuery(kind, options)
 
@@ -103,7 +104,7 @@ export async function get(context: Context, kindText: string, nameText: string |
           inOrder(await client.list(address, schema, query, { limit: sortPath === null ? limit : undefined, chunkSize })).slice(0, limit)
     const fullName = (item: z.infer<T>) => `${singular(kind)}/${nameOf(item)}`
     if (options.watch !== true || kind === 'events') {
-      const what = { columns: withLabels(kind, columnsAt(clock.nowMs()), options), nameOf: fullName, single, none: `no ${kind}${scope}` }
+      const what = { columns: withLabels(kind, columnsAt(clock.nowMs()), options), nameOf: fullName, single, none: noneText(scope) }
       printItems(context, await read(), what, options)
       return
     }

@@ -15,6 +15,8 @@ export interface CliIo {
   fetch(url: string, init: FetchInit): Promise<Response>
   /** Whether a person sees stdout and answers on stdin: colour and questions. */
   isTty: boolean
+  /** Columns of the terminal; absent where stdout is none. */
+  columns?: number | undefined
   clock: Clock
   /** Starts a browser; absent where there is none. */
   openBrowser?(url: string): void

@@ -4,7 +4,7 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
 import { explainIssues, pathSegments, withoutReadOnly } from '../../shared/model/explain.ts'
-import { type Applicable, applicableSchema } from '../../shared/model/resources.ts'
+import { API_VERSION, type Applicable, applicableSchema } from '../../shared/model/resources.ts'
 import { AppError, type Problem } from '../../shared/runtime/error.ts'
 
 const EXTENSIONS = ['.yaml', '.yml', '.json']
@@ -79,6 +79,11 @@ export function parseResources(files: readonly ResourceFile[]): { read: ReadReso
         if (checked.success) read.push({ resource: checked.data, document: input, placeOf })
         else {
           wrong.push({ document: input, placeOf })
+          const foreign = foreignVersion(document)
+          if (foreign !== null) {
+            problems.push({ path: placeOf('apiVersion'), message: `apiVersion: ${foreign} is not of Skerry; ${BELONGS_IN_GIT}` })
+            continue
+          }
           const found = explainIssues(applicableSchema, input, checked.error, (path) => parsed.wordAt(document, path)).map(
             ({ path, segments, message }) => {
               const at = lineOfField(document, segments, first, lines, parsed.lineOf)
@@ -91,6 +96,16 @@ export function parseResources(files: readonly ResourceFile[]): { read: ReadReso
     }
   }
   return { read, wrong, problems }
+}
+
+const BELONGS_IN_GIT = 'Kubernetes objects belong in a repository that a Service delivers: see `skerry explain service.spec.source`'
+
+/** The API version of an object of Kubernetes. Null for anything else. */
+function foreignVersion(document: unknown): string | null {
+  if (typeof document !== 'object' || document === null || !('apiVersion' in document)) return null
+  const { apiVersion } = document
+  const isVersion = typeof apiVersion === 'string' && /^([a-z0-9.-]+\/)?v\d+((alpha|beta)\d+)?$/.test(apiVersion)
+  return isVersion && !apiVersion.startsWith(`${API_VERSION.split('/')[0]}/`) ? apiVersion : null
 }
 
 /** A list, as `get -o yaml` prints it, stands for what is in it. */

@@ -20,7 +20,7 @@ export function streamPrinter<T>(
     else if (output === 'name') io.stdout.write(items.map((item) => `${what.nameOf(item)}\n`).join(''))
     else if (output?.startsWith('jsonpath=') === true) io.stdout.write(items.map((item) => `${documentText(item, output)}\n`).join(''))
     else if (items.length > 0) {
-      const style = { ...wideStyle(output), headers: titles, colours: usesColour(io), widths }
+      const style = { ...wideStyle(output, io), headers: titles, colours: usesColour(io), widths }
       io.stdout.write(renderTable(custom ?? what.columns(), items, style))
       titles = false
     }

@@ -210,7 +210,7 @@ describe('what is printed', () => {
   })
 
   test('CL1 nothing found is said on stderr, and stdout stays empty', async () => {
-    expect(await cli('get services')).toEqual({ code: 0, out: '', err: 'no services in project default\n' })
+    expect(await cli('get services')).toEqual({ code: 0, out: '', err: 'no services in project default; -A lists those of all projects\n' })
     expect(JSON.parse((await cli('get services -o json')).out)).toEqual({ items: [] })
   })
 
@@ -267,7 +267,7 @@ describe('apply', () => {
       naming(`  ${path}:10: metadata.name: `),
       naming(`  ${path}:14: spec.sync.maxPrunePercnt: `, '"maxPrunePercent"'),
       naming(`  ${path}:15: spec.sync.drift: `, '"correct"', '"report"', '"pause"'),
-      naming(`  ${path}:19: kind: `, 'Repository', 'Service', 'NotificationRoute'),
+      naming(`  ${path}:18: apiVersion: `, 'apps/v1', 'skerry explain'),
       naming('hint: '),
     ])
     expect(admin.asked).toEqual([])

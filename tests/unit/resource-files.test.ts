@@ -26,6 +26,15 @@ spec:
   ])
 })
 
+test('AP4 an object of Kubernetes is one problem, which says where it belongs', () => {
+  const text = 'apiVersion: apps/v1\nkind: Deployment\nspec: {replicas: 1}\n---\napiVersion: v1\nkind: Service\nspec: {ports: []}\n'
+  expect(told(text)).toEqual([
+    naming('a.yaml:1: apiVersion:', 'apps/v1', 'skerry explain'),
+    naming('a.yaml:5: apiVersion:', 'v1', 'skerry explain'),
+  ])
+  expect(told('apiVersion: skerry.dev/v2\nkind: Role\n')[0]).toEqual(naming('a.yaml:1: apiVersion:', 'skerry.dev/v1'))
+})
+
 test('AP4 one document with everything wrong, and others beside it: all of it is told at once, each once', () => {
   const repository = (name: string, spec: string) => `${HEAD}kind: Repository\nmetadata: {name: ${name}}\nspec: ${spec}\n`
   const text = [

@@ -8,6 +8,7 @@ const CONFIRM_DATA = 'exact name of an object with data that may be deleted when
 export function addChangeCommands(program: Command, context: Context): void {
   program
     .command('apply')
+    .showHelpAfterError('(files are named with -f FILE; see --help)')
     .option('-f, --filename <path>', 'file, folder or - for stdin; may be repeated', collect)
     .option('-R, --recursive', 'include subfolders')
     .option('--dry-run', 'check on the server, and show the changes, including services that leave clusters and the objects deleted there')
