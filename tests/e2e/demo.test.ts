@@ -44,7 +44,7 @@ const tellsItsStory = (text: string) => {
 
 test('scripts/demo tells the whole story, stays up after it, and Ctrl-C leaves nothing behind', async () => {
   const { child, temp, reading, output } = startDemo()
-  await eventually('it says what to try next', async () => output().includes('Ctrl-C ends it'), 200_000)
+  await eventually('it says what to try next', async () => output().includes('Ctrl-C stops the demo'), 200_000)
   tellsItsStory(output())
   expect(child.exitCode).toBeNull()
   expect(processesIn(temp).length).toBeGreaterThan(5)
