@@ -80,7 +80,8 @@ export async function get(context: Context, kindText: string, nameText: string |
   const { cluster, service, limit, chunkSize } = options
   refuseUnused(kind, options)
   const sortPath = options.sortBy !== undefined && isPath(options.sortBy) ? options.sortBy : null
-  const noneText = (scope: string): string => `no ${kind}${scope}${scope !== '' && scope === where ? '; -A lists those of all projects' : ''}`
+  const noneText = (scope: string): string =>
+    `no ${kind}${scope}${scope !== '' && scope === where ? '; -A lists those of all projects' : ''}`
   const inOrder = <T>(items: T[]): T[] => (sortPath === null ? items : sortedBy(items, sortPath))
   const filter = filterQuery(kind, options)
 
