@@ -1,5 +1,6 @@
 // The control plane, put together: stores, shards, ingest, the doors; started in an order in which nothing is served
 // before it is true, and stopped in reverse.
+
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
@@ -12,6 +13,7 @@ import { AppError } from '../shared/runtime/error.ts'
 import type { ClusterId } from '../shared/runtime/ids.ts'
 import type { Logger } from '../shared/runtime/logger.ts'
 import { describeError } from '../shared/runtime/loop.ts'
+import { isLoopback } from '../shared/runtime/loopback.ts'
 import { createPace } from '../shared/runtime/pace.ts'
 import type { Random } from '../shared/runtime/random.ts'
 import type { RecordSpan } from '../shared/runtime/spans.ts'
@@ -23,7 +25,6 @@ import { createConfigKeys } from './access/config-keys.ts'
 import { createConfigs } from './access/configs.ts'
 import { createKnocks } from './access/knocks.ts'
 import { watchLiveness } from './access/liveness-watch.ts'
-import { isLoopbackUrl } from './access/oidc/settings.ts'
 import { createSignIn } from './access/oidc/sign-in.ts'
 import { createSecretRotation } from './access/rotate-secrets.ts'
 import { loadSealing } from './access/sealing.ts'
@@ -486,7 +487,7 @@ async function startOn(
 /** SI7: over plain http anybody on the way could read a session cookie. */
 function refusePlainSignIn(url: string): void {
   const parsed = new URL(url)
-  if (parsed.protocol === 'https:' || isLoopbackUrl(parsed)) return
+  if (parsed.protocol === 'https:' || isLoopback(parsed.hostname)) return
   throw new AppError('bad_options', {
     detail: `sign-in needs https, and browsers would reach this server at ${url}`,
     remedy: 'Set --external-url to the https:// address of this server, or omit --oidc-config.',

@@ -10,7 +10,7 @@ const expectNone = (offenders: string[], reason: string) =>
   expect(offenders.length === 0 ? '' : `${reason}\n${offenders.join('\n')}\n`).toBe('')
 
 /** Pure code without libraries that the command line and a page share. */
-const FOR_BOTH = ['shared/install/']
+const FOR_BOTH = ['shared/install/', 'shared/runtime/loopback.ts']
 
 test('the pages import only themselves, the client of the API, types of shared/, and the join command', () => {
   const offenders = pageFiles

@@ -1,8 +1,10 @@
 // The connections to the server: proxy, certificate authority, one kept-alive pool. The Kubernetes link never uses
 // them.
+
 import { readFileSync, statSync } from 'node:fs'
 import { AppError } from '../../shared/runtime/error.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
+import { isLoopback } from '../../shared/runtime/loopback.ts'
 import { proxyFor, proxyName } from './proxy-choice.ts'
 import type { Fetcher } from './server-client.ts'
 
@@ -47,7 +49,7 @@ export function createServerLink({ serverUrl, caFile, insecureHttp = false, env,
 }
 
 function isPlainElsewhere({ protocol, hostname }: URL): boolean {
-  return protocol === 'http:' && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
+  return protocol === 'http:' && !isLoopback(hostname)
 }
 
 class AuthorityFile {

@@ -1,5 +1,6 @@
 // The command that installs the agent of a new cluster, in three forms. Pure, so that the command line and the
 // dashboard print the same.
+import { isLoopback } from '../runtime/loopback.ts'
 import { type AgentSite, agentManifests } from './agent-manifest.ts'
 
 export const JOIN_FORMS = ['helm', 'manifest', 'node'] as const
@@ -18,14 +19,13 @@ export const JOIN_PLACES: Record<JoinForm, string> = {
 
 export const isClusterName = (name: string): boolean => /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(name)
 
-const LOOPBACK = /^(localhost|127\.[\d.]+|\[::1\])$/
-export const isLoopbackServer = (text: string): boolean => LOOPBACK.test(URL.parse(text)?.hostname ?? '')
+export const isLoopbackServer = (text: string): boolean => isLoopback(URL.parse(text)?.hostname ?? '')
 
 /** The problem of a server URL for an agent, or null. */
 export function agentUrlProblem(text: string, insecureHttp: boolean): string | null {
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol)) return `an agent cannot use the server URL ${text}: set --url https://HOST`
-  if (url.protocol === 'http:' && !LOOPBACK.test(url.hostname) && !insecureHttp)
+  if (url.protocol === 'http:' && !isLoopback(url.hostname) && !insecureHttp)
     return `agents refuse ${text}: set --url https://HOST, or --insecure-http if the network protects the link`
   return null
 }

@@ -18,6 +18,8 @@ test.each([
   ['postgres://u@db.example/fleet', { ...PLAIN, host: 'db.example', tls: 'verify-full' }],
   ['postgres://u@db.example/fleet?sslmode=require', { ...PLAIN, host: 'db.example', tls: 'verify-full' }],
   ['postgres://u@db.example/fleet?sslmode=disable', { ...PLAIN, host: 'db.example' }],
+  ['postgres://u@127.0.0.2/fleet', { ...PLAIN, host: '127.0.0.2' }],
+  ['postgres://u@127.0.0.1.db.example/fleet', { ...PLAIN, host: '127.0.0.1.db.example', tls: 'verify-full' }],
   [
     'postgres://u@10.0.0.7/fleet?sslmode=verify-ca&sslrootcert=/ca.pem',
     { ...PLAIN, host: '10.0.0.7', tls: 'verify-ca', rootCert: '/ca.pem' },

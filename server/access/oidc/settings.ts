@@ -1,15 +1,14 @@
 // The file of `--oidc-config`: identity providers of people, and issuers of JWTs of pipelines.
+
 import { z } from 'zod'
 import { explainIssues } from '../../../shared/model/explain.ts'
 import { durationMs, durationSchema } from '../../../shared/model/resources.ts'
 import type { Problem } from '../../../shared/runtime/error.ts'
 import { nameSchema } from '../../../shared/runtime/ids.ts'
+import { isLoopback } from '../../../shared/runtime/loopback.ts'
 
 /** Signatures with a public key. With HS256, every verifier of a JWT could also make one. */
 export const JWT_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'] as const
-
-const LOOPBACK_HOSTS: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
-export const isLoopbackUrl = (url: URL): boolean => LOOPBACK_HOSTS.includes(url.hostname)
 
 const urlSchema = z
   .string()
@@ -18,7 +17,7 @@ const urlSchema = z
     if (!URL.canParse(text)) return false
     const url = new URL(text)
     if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') return false
-    return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopbackUrl(url))
+    return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname))
   }, 'expected an https:// URL without user, query and fragment; http:// only on a loopback address')
 
 const between = (least: string, most: string, otherwise: string) =>

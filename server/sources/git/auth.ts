@@ -1,9 +1,9 @@
 // The headers that a Config's secrets give for a Git server over http, and the order in which they are tried. Never
 // logged, never in a message.
 import { AppError } from '../../../shared/runtime/error.ts'
+import { isLoopback } from '../../../shared/runtime/loopback.ts'
 import { basicHeader, readLogin } from '../credentials.ts'
 import type { GitTokens } from './tokens.ts'
-import { isLoopback } from './url.ts'
 
 export type GitSecrets = Readonly<Record<string, string>>
 

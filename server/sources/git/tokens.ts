@@ -5,9 +5,9 @@ import { z } from 'zod'
 import { sha256Hex } from '../../../shared/kube/canonical.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import { AppError } from '../../../shared/runtime/error.ts'
+import { isLoopback } from '../../../shared/runtime/loopback.ts'
 import type { WebFetcher } from '../address/guard.ts'
 import { unreachedText } from '../address/resolve.ts'
-import { isLoopback } from './url.ts'
 
 export interface GitTokens {
   /** `document`: what the Config holds as `githubApp`. `url`: of the repository. `refused`: the token that was just

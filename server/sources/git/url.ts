@@ -21,8 +21,6 @@ export function sshPlace(url: string): SshPlace | null {
 
 export const isWebUrl = (url: string): boolean => /^https?:\/\//.test(url) && URL.canParse(url)
 
-export const isLoopback = (hostname: string): boolean => /^(localhost|127(\.\d{1,3}){3}|\[::1\]|::1)$/i.test(hostname)
-
 /** For credentials: the same host by the same way, or by the two usual ones, https and ssh at their own ports. */
 export function isSameHost(a: string, b: string): boolean {
   const [one, other] = [hostOf(a), hostOf(b)]

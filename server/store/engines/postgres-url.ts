@@ -1,8 +1,10 @@
 // The URL of a fleet store on PostgreSQL: what it may say, and what of it may be shown. Parsed here, so that what a
 // library makes of an odd URL, or of an option that it does not know, is no question; and so that one way of TLS is the
 // way it is.
+
 import { resolve } from 'node:path'
 import { AppError } from '../../../shared/runtime/error.ts'
+import { isLoopback } from '../../../shared/runtime/loopback.ts'
 
 const TLS_MODES = ['disable', 'verify-ca', 'verify-full'] as const
 type TlsMode = (typeof TLS_MODES)[number]
@@ -64,7 +66,7 @@ export function parsePostgresUrl(text: string): PostgresTarget {
 
 /** On this machine without encryption, on others never by default. */
 function tlsMode(given: string | null, host: string): TlsMode | null {
-  if (given === null) return host.startsWith('/') || /^(localhost|127\..*|::1)$/.test(host) ? 'disable' : 'verify-full'
+  if (given === null) return host.startsWith('/') || isLoopback(host) ? 'disable' : 'verify-full'
   if (given === 'require') return 'verify-full'
   return TLS_MODES.find((mode) => mode === given) ?? null
 }
