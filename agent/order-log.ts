@@ -65,8 +65,9 @@ function createChainedLog(dataDir: string, files: LogFiles, clock: Pick<Clock, '
       const at = new Date(clock.nowMs()).toISOString()
       const entry = { seq: end.seq + 1, at, ...deed, prev: end.hash }
       const hash = auditHash(canonicalJson(entry))
-      const size = end.size + appendLine(path, JSON.stringify({ ...entry, hash }), isSynced)
-      end = { seq: entry.seq, hash, size }
+      const { size } = end
+      end = null // read again after a failure, which may have left a part of the line
+      end = { seq: entry.seq, hash, size: size + appendLine(path, JSON.stringify({ ...entry, hash }), isSynced) }
     },
   }
 }

@@ -54,12 +54,11 @@ export function createTrafficDay({ path, budgetBytes, clock }: { path: string | 
     if (path === null || unwritten === 0) return
     unwritten = 0
     try {
-      const text = JSON.stringify(today()).padEnd(FILE_BYTES)
-      if (hasFolder) return overwrite(path, text)
-      mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-      overwrite(path, text)
+      if (!hasFolder) mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+      overwrite(path, JSON.stringify(today()).padEnd(FILE_BYTES))
       hasFolder = true
     } catch {
+      hasFolder = false
       // A full disk must not stop the sync that may free it. The count continues in memory.
     }
   }

@@ -1,6 +1,6 @@
 // The audit log of an agent: orders of people at the site, chained, in a file.
 import { expect, test } from 'bun:test'
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createOrderLog, createQuestionLog, QUESTIONS, RESTARTS, readOrderLog } from '../../agent/order-log.ts'
 import type { EdgeOrder } from '../../agent/reconcile/edge-orders.ts'
@@ -24,6 +24,21 @@ test('AU8 orders are chained over restarts, and a line that a crash cut off is r
     { seq: 2, verb: 'unhold', kind: 'Cluster', result: 'started', actor: { kind: 'local', name: 'bob', verified: false } },
     { seq: 3, verb: 'unhold', result: 'failed', detail: 'nothing was held' },
   ])
+})
+
+test('AU8 the part of a line that a failed write left is removed before the next line', () => {
+  const dir = tempDir()
+  const path = join(dir, 'orders.jsonl')
+  const log = createOrderLog(dir, clock)
+  log.record(hold)
+  const whole = readFileSync(path, 'utf8')
+  rmSync(path)
+  mkdirSync(path)
+  expect(() => log.record(unhold)).toThrow()
+  rmSync(path, { recursive: true })
+  writeFileSync(path, `${whole}{"seq":2,"at"`)
+  log.record(unhold)
+  expect(readOrderLog(dir)).toMatchObject({ broken: null, entries: [{ seq: 1 }, { seq: 2, verb: 'unhold' }] })
 })
 
 test('AU8 a changed or removed line is found, and a full file is replaced without a gap', () => {
