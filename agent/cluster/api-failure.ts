@@ -4,7 +4,7 @@
 // warnings of any answer, which come in HTTP headers: `299 - "text"` (RFC 7234, section 5.5), several joined by commas.
 import { z } from 'zod'
 import { WARNING_CHARS_MAX, WARNINGS_MAX } from '../../shared/model/status.ts'
-import { failureSays, failureText } from '../messages/failure-messages.ts'
+import { failureSays, failureText } from '../messages/object-messages.ts'
 import type { ApiFailure, ApiResource } from './cluster.ts'
 import { MESSAGE_CHARS_MAX, safeStatus, safeText } from './redact/safe-text.ts'
 

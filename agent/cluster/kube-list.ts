@@ -1,7 +1,7 @@
 // Lists by pages, for servers that cannot stream a list in a watch.
 import { z } from 'zod'
 import type { K8sObject } from '../../shared/kube/object.ts'
-import { failureSays } from '../messages/failure-messages.ts'
+import { failureSays } from '../messages/object-messages.ts'
 import type { ApiFailure, ApiResource, Extent, WatchScope } from './cluster.ts'
 import { collectionPath } from './discovery.ts'
 import type { KubeHttp } from './kube-http.ts'

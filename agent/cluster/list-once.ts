@@ -1,6 +1,6 @@
 // Lists a resource once, by the start of a watch, which costs the API server less than a list by pages.
 import type { K8sObject } from '../../shared/kube/object.ts'
-import { failureSays } from '../messages/failure-messages.ts'
+import { failureSays } from '../messages/object-messages.ts'
 import type { ApiFailure, ApiResource, Cluster, Extent, WatchScope } from './cluster.ts'
 
 /** Null when `onObject` got all objects. */

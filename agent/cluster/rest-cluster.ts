@@ -7,7 +7,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import { AppError } from '../../shared/runtime/error.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Random } from '../../shared/runtime/random.ts'
-import { failureSays } from '../messages/failure-messages.ts'
+import { failureSays } from '../messages/object-messages.ts'
 import { namesMissingObject, parseStatus, warningsOf } from './api-failure.ts'
 import type {
   About,

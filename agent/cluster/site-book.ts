@@ -1,7 +1,7 @@
 // SC2: what of the wanted keys the ConfigMaps of the site hold. A key that was there counts as gone when its ConfigMap
 // has lacked it for ten minutes: somebody may be replacing it. A ConfigMap that cannot be read changes nothing.
 import { SITE_CHARS_MAX, SITE_VALUE_CHARS_MAX, type SiteMap, type SiteStatus } from '../../shared/model/site-config.ts'
-import { failureText } from '../messages/failure-messages.ts'
+import { sitePart } from '../messages/site-messages.ts'
 import { GONE_AFTER_MS } from './facts-book.ts'
 
 export type SiteLook = { kind: 'data'; data: Readonly<Record<string, string>> } | { kind: 'absent' } | { kind: 'unreadable'; why: string }
@@ -39,7 +39,7 @@ export class SiteBook {
       const value = Object.hasOwn(data, key) ? data[key] : undefined
       if (value !== undefined) {
         this.#missingSince.delete(place)
-        if (value.length > SITE_VALUE_CHARS_MAX) next.refused[key] = failureText('value_too_long', { most: SITE_VALUE_CHARS_MAX })
+        if (value.length > SITE_VALUE_CHARS_MAX) next.refused[key] = sitePart('value_too_long', { most: SITE_VALUE_CHARS_MAX })
         else next.values[key] = value
         continue
       }
@@ -66,7 +66,7 @@ export class SiteBook {
       const size = JSON.stringify(map).length + id.length
       const fits = chars + size <= SITE_CHARS_MAX
       chars += fits ? size : 0
-      const why = failureText('values_too_long', { most: SITE_CHARS_MAX })
+      const why = sitePart('values_too_long', { most: SITE_CHARS_MAX })
       maps[id] = fits ? map : { values: {}, absent: [], refused: {}, problem: why }
     }
     return { maps }

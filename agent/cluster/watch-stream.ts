@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { isK8sObject, type K8sObject } from '../../shared/kube/object.ts'
 import type { Said } from '../../shared/runtime/messages.ts'
-import { failureSays } from '../messages/failure-messages.ts'
+import { failureSays } from '../messages/object-messages.ts'
 import { failureOf } from './api-failure.ts'
 import type { ApiFailure, ApiResource } from './cluster.ts'
 import { safeText } from './redact/safe-text.ts'

@@ -135,6 +135,8 @@ export const takeoverText = textsOf(TAKEOVERS)
 
 /** Parts of these texts. */
 export const SITE_PARTS = {
+  value_too_long: { text: ({ most }: { most: number }) => `the value has more than ${most} characters` },
+  values_too_long: { text: ({ most }: { most: number }) => `all reported values together have more than ${most} characters` },
   claimant: {
     text: ({ agent, cluster, server }: { agent: string; cluster: string; server: string }) =>
       `agent ${agent}${cluster === '' ? '' : ` of the registration ${cluster}`}${server === '' ? '' : ` at ${server}`}`,

@@ -1,6 +1,7 @@
 // The catalogue of the server, for its page.
+
+import { QUESTIONS } from '../../server/messages/confirmation-messages.ts'
 import { NEWS, WARNINGS } from '../../server/messages/event-messages.ts'
-import { QUESTIONS } from '../../server/messages/question-messages.ts'
 import { CLUSTER, PLACEMENT, REPORTED_STEPS, REPOSITORY, SERVICE, STATUS_PARTS, STEPS } from '../../server/messages/status-messages.ts'
 import type { Table } from '../../shared/runtime/messages.ts'
 

@@ -1,6 +1,6 @@
 // The server's guard: which removals may go out at once and which wait for a person. Small numbers may always; a wrong
 // selector or a wrong delete must not empty a fleet. The agent has a guard of its own for the objects of a service.
-import { questionText } from '../messages/question-messages.ts'
+import { questionText } from '../messages/confirmation-messages.ts'
 
 /** TG3: never too many. */
 export const REMOVALS_SMALL = 5
