@@ -58,7 +58,8 @@ test.skipIf(postgresIsWanted())(
     })
     expect(await fleet.run(['restore'])).toContain('1 of 1 cluster proved that their state is newer')
     expect(await names()).toEqual(['a=1', 'b=2'])
-    await fleet.run(['restore', 'confirm', '--yes'])
+    // A yes is for the plan that was shown: while the agent tells more, the person is asked again.
+    await eventually('a person confirms the plan', async () => (await fleet.skerry(['restore', 'confirm', '--yes'])).code === 0, 30_000)
     await agent.start() // it would ask again within two minutes
     const commit = await push({ 'web/c.yaml': configMapYaml('c', { v: '3' }) })
     await settled('oslo', ['web'], { commit, timeoutMs: 120_000 })
